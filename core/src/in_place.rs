@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
+use crate::access::rewrite_accesses;
+use crate::analysis::block::loads;
+use crate::analysis::scope::writers;
 use crate::expr::Indices;
 use crate::ids::BufferId;
 use crate::index::Index;
 use crate::program::{Access, Param, Program};
 use crate::stmt::{Block, IterKind, Stmt};
-use crate::visit::{
-    for_each_block, for_each_load, for_each_load_in_index, for_each_root_expr, for_each_stmt,
-};
 
 impl Program {
     /// The program, at the `Blocks` level, with a result in the memory of a tensor that it reads: the tensor is updated in place, and takes
@@ -33,14 +33,13 @@ impl Program {
         if !is_alike || !is_read || self.access(result) != Some(Access::Output) {
             return None;
         }
-        let writer = self.only_writer(result)?;
+        let &[writer] = &writers(self, result)[..] else { return None };
         let places = places_of_points(writer, result)?;
-        let (mut reads, mut own) = (0, 0);
-        for_each_read(&self.body, tensor, &mut |_| reads += 1);
-        for_each_read(&writer.body, tensor, &mut |indices| own += usize::from(indices == places));
-        let mut results = 0;
-        for_each_read(&self.body, result, &mut |_| results += 1);
-        if own != reads || results > 0 {
+        let reads = loads(&self.body);
+        let own = loads(&writer.body);
+        let count = |buffer| reads.iter().filter(|read| read.buffer == buffer).count();
+        let in_place = own.iter().filter(|read| read.buffer == tensor && read.indices == places).count();
+        if in_place != count(tensor) || count(result) > 0 {
             return None;
         }
         let mut program = self.clone();
@@ -49,27 +48,10 @@ impl Program {
         for param in params.iter_mut().filter(|param| **param == Param::Buffer(result, Access::Output)) {
             *param = Param::Buffer(tensor, Access::InOut);
         }
-        let is_written = store_elsewhere(&mut program.body, result, tensor);
-        is_written.then_some(program)
-    }
-
-    /// The block that stores to a buffer, if there is one alone.
-    fn only_writer(&self, buffer: BufferId) -> Option<&Block> {
-        let mut writers = Vec::new();
-        for_each_block(&self.body, &mut |block| {
-            let mut is_writer = false;
-            let mut look =
-                |stmt: &Stmt| is_writer |= matches!(stmt, Stmt::Store(store) if store.buffer == buffer);
-            for_each_stmt(&block.body, &mut look);
-            block.init.iter().for_each(|init| for_each_stmt(init, &mut look));
-            if is_writer {
-                writers.push(&**block);
-            }
+        rewrite_accesses(&mut program.body, &|buffer, indices| {
+            (buffer == result).then(|| (tensor, indices.clone()))
         });
-        match writers[..] {
-            [writer] => Some(writer),
-            _ => None,
-        }
+        Some(program)
     }
 }
 
@@ -84,38 +66,6 @@ fn places_of_points(block: &Block, buffer: BufferId) -> Option<&Indices> {
             iter.kind == IterKind::Spatial && store.indices.iter().filter(is_own).count() == 1
         });
     is_plain.then_some(&store.indices)
-}
-
-/// Calls `visit` with the indices of each load of a buffer, also of those that decide where something is stored and how often.
-fn for_each_read<'s>(stmt: &'s Stmt, buffer: BufferId, visit: &mut dyn FnMut(&'s Indices)) {
-    let mut load = |own: BufferId, indices: &'s Indices| {
-        if own == buffer {
-            visit(indices);
-        }
-    };
-    for_each_root_expr(stmt, &mut |expr| for_each_load(expr, &mut load));
-    for_each_stmt(stmt, &mut |stmt| match stmt {
-        Stmt::Store(store) => store.indices.iter().for_each(|index| for_each_load_in_index(index, &mut load)),
-        Stmt::For(node) => for_each_load_in_index(&node.extent, &mut load),
-        Stmt::Block(node) => {
-            let iters = node.iters.iter().flat_map(|iter| [&iter.extent, &iter.binding]);
-            let guards = node.guards.iter().flat_map(|guard| [&guard.index, &guard.bound]);
-            iters.chain(guards).for_each(|index| for_each_load_in_index(index, &mut load));
-        }
-        _ => {}
-    });
-}
-
-/// Has stores to one buffer go to another one. Whether there is one.
-fn store_elsewhere(stmt: &mut Stmt, from: BufferId, to: BufferId) -> bool {
-    if let Stmt::Store(store) = stmt
-        && store.buffer == from
-    {
-        Arc::make_mut(store).buffer = to;
-        return true;
-    }
-    // Every child is visited.
-    stmt.children_mut().into_iter().fold(false, |found, child| store_elsewhere(child, from, to) | found)
 }
 
 #[cfg(test)]

@@ -14,39 +14,14 @@ pub(crate) type Instance = (Arc<Program>, Vec<i64>);
 
 type Slot = Arc<OnceLock<Result<Arc<Kernel>, Error>>>;
 
-/// The programs that update a tensor in place of another one's result, by the address of the other program and the places of both tensors. The
-/// other program is kept, so that its address stays its own.
-type InPlace = FxHashMap<(usize, usize, usize), (Arc<Program>, Option<Arc<Program>>)>;
-
 /// The kernels of a model. Equal programs share one.
 #[derive(Default)]
-pub(crate) struct Kernels {
-    slots: Mutex<FxHashMap<Arc<Program>, Slot>>,
-    in_place: Mutex<InPlace>,
-}
+pub(crate) struct Kernels(Mutex<FxHashMap<Arc<Program>, Slot>>);
 
 impl Kernels {
     fn with_slots<T>(&self, look: impl FnOnce(&mut FxHashMap<Arc<Program>, Slot>) -> T) -> T {
         // No code that could panic runs while the map is changed.
-        look(&mut self.slots.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-
-    /// The program with one of its results in the memory of a tensor that it reads, if its meaning allows it. Both tensors are given by their places
-    /// among its parameters.
-    pub(crate) fn in_place(
-        &self,
-        program: &Arc<Program>,
-        tensor: usize,
-        result: usize,
-    ) -> Option<Arc<Program>> {
-        let make = || {
-            let buffer = |place| Some(program.buffer_params().nth(place)?.0);
-            program.in_place(buffer(tensor)?, buffer(result)?).map(Arc::new)
-        };
-        // Programs that panic leave no entry behind.
-        let mut known = self.in_place.lock().unwrap_or_else(PoisonError::into_inner);
-        let entry = known.entry((Arc::as_ptr(program) as usize, tensor, result));
-        entry.or_insert_with(|| (Arc::clone(program), make())).1.clone()
+        look(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// The kernel of a program. One that is new is compiled for these dimensions on a device now; one that served other dimensions

@@ -1,17 +1,16 @@
 //! Sessions on a GPU: the mock driver executes the kernels of a model; values stay in its memory between steps.
 
+mod compare;
 mod support;
-
-use std::sync::Arc;
 
 use tilewright::DeviceHandle;
 use tilewright_graph::build::GraphBuilder;
-use tilewright_graph::interpret::Interpreter;
-use tilewright_graph::ir::{Attribute, Function, Module, Shape, Type};
+use tilewright_graph::ir::{Attribute, Function, Shape, Type};
 use tilewright_graph::symbolic::SymInt;
 use tilewright_graph::tensor::{ElementType, HostTensor};
 use tilewright_session::{Error, Model, Session};
 
+use compare::{agree, interpret};
 use support::{call, numbers};
 
 fn gpu() -> DeviceHandle {
@@ -55,19 +54,7 @@ fn convolutions() -> Function {
 
 fn compare(session: &mut Session, function: &Function, input: &HostTensor) {
     let outputs = session.run(&[("x", input)]).unwrap();
-    let module = Module { functions: [(Arc::from("main"), function.clone())].into() };
-    let expected = Interpreter::new(&module).run("main", vec![input.clone().into()]).unwrap();
-    for ((name, found), expected) in outputs.iter().zip(&expected) {
-        let expected = expected.as_tensor().unwrap();
-        assert_eq!(found.shape(), expected.shape());
-        let pairs = found.as_slice::<f32>().unwrap().iter().zip(expected.as_slice::<f32>().unwrap());
-        for (found, expected) in pairs {
-            assert!(
-                (found - expected).abs() <= 1e-5 * (1.0 + expected.abs()),
-                "{name}: {found} is not {expected}"
-            );
-        }
-    }
+    agree(&outputs, &interpret(function, vec![input.clone().into()]));
 }
 
 #[test]

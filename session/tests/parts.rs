@@ -1,19 +1,18 @@
 //! Random graphs of slices, splits, picked places, transpositions and reshapes, whose results are parts of other tensors' memory,
 //! compared with the graph's interpreter. `TILEWRIGHT_CASES` and `TILEWRIGHT_SEED` choose how many, and which.
 
+mod compare;
 mod support;
-
-use std::sync::Arc;
 
 // Brings the CPU.
 use tilewright as _;
 use tilewright_graph::build::GraphBuilder;
-use tilewright_graph::interpret::Interpreter;
-use tilewright_graph::ir::{Attribute, Attributes, Function, Module, Shape, Type, ValueId};
+use tilewright_graph::ir::{Attribute, Attributes, Function, Shape, Type, ValueId};
 use tilewright_graph::symbolic::SymInt;
 use tilewright_graph::tensor::{ElementType, HostTensor};
 use tilewright_session::{Model, Session};
 
+use compare::{agree, interpret};
 use support::{call, numbers};
 
 fn from_environment(name: &str, default: u64) -> u64 {
@@ -198,27 +197,17 @@ fn parts_and_other_shapes_take_no_steps() {
 fn compare(cases: u64, rows: &[usize], session_of: &dyn Fn(&Model) -> Session) {
     let first = from_environment("TILEWRIGHT_SEED", 1);
     for seed in first..first + from_environment("TILEWRIGHT_CASES", cases) {
+        // Shown where a comparison fails.
+        println!("seed {seed}");
         let function = random_graph(seed);
         let mut session = session_of(&Model::from_function(&function).unwrap());
-        let module = Module { functions: [(Arc::from("main"), function.clone())].into() };
         let extents = function.value(function.body.parameters[0]).ty.extents().unwrap();
         let inner: Vec<usize> =
             extents[1..].iter().map(|extent| extent.as_constant().unwrap() as usize).collect();
         for &rows in rows {
             let input = exact(&[&[rows], &inner[..]].concat(), rows);
             let outputs = session.run(&[("x", &input)]).unwrap();
-            let expected = Interpreter::new(&module).run("main", vec![input.into()]).unwrap();
-            for ((_, found), expected) in outputs.iter().zip(&expected) {
-                let expected = expected.as_tensor().unwrap();
-                assert_eq!(found.shape(), expected.shape(), "seed {seed}");
-                let pairs = found.as_slice::<f32>().unwrap().iter().zip(expected.as_slice::<f32>().unwrap());
-                for (found, expected) in pairs {
-                    assert!(
-                        (found - expected).abs() <= 1e-5 * (1.0 + expected.abs()),
-                        "seed {seed}: {found} is not {expected}"
-                    );
-                }
-            }
+            agree(&outputs, &interpret(&function, vec![input.into()]));
         }
     }
 }
@@ -254,12 +243,5 @@ fn a_result_takes_the_memory_of_a_tensor_that_is_read_last() {
     let (outputs, profile) = session.profile(&[("x", &input)]).unwrap();
     // Each sum but the first takes the place of its stream: the first addend is read again, and so is the last sum.
     assert_eq!(profile.arena, 3 * 64 * 32 * 4);
-    let module = Module { functions: [(Arc::from("main"), function)].into() };
-    let expected = Interpreter::new(&module).run("main", vec![input.into()]).unwrap();
-    for ((_, found), expected) in outputs.iter().zip(&expected) {
-        let expected = expected.as_tensor().unwrap().as_slice::<f32>().unwrap();
-        for (found, expected) in found.as_slice::<f32>().unwrap().iter().zip(expected) {
-            assert!((found - expected).abs() <= 1e-5 * (1.0 + expected.abs()), "{found} is not {expected}");
-        }
-    }
+    agree(&outputs, &interpret(&function, vec![input.into()]));
 }

@@ -1,19 +1,18 @@
 //! Sessions of small graphs, compared with the graph's interpreter.
 
+mod compare;
 mod support;
-
-use std::sync::Arc;
 
 // Brings the CPU.
 use tilewright as _;
 use tilewright_graph::build::GraphBuilder;
-use tilewright_graph::interpret::Interpreter;
-use tilewright_graph::ir::{Attribute, Function, Module, Shape, Type};
+use tilewright_graph::ir::{Attribute, Function, Shape, Type};
 use tilewright_graph::operator::Value;
 use tilewright_graph::symbolic::SymInt;
 use tilewright_graph::tensor::{ElementType, HostTensor};
-use tilewright_session::{Error, Model, Outputs, Session};
+use tilewright_session::{Error, Model, Session};
 
+use compare::{agree, interpret};
 use support::{call, numbers};
 
 /// Rows of 6 numbers; a product with constant weights, fused arithmetic, a normalisation that is evaluated, other shapes.
@@ -35,31 +34,10 @@ fn network() -> Function {
     graph.finish(vec![turned, chances, pairs, x, chances]).unwrap()
 }
 
-fn interpret(function: &Function, input: &HostTensor) -> Vec<HostTensor> {
-    interpret_with(function, vec![input.clone().into()])
-}
-
-fn interpret_with(function: &Function, inputs: Vec<Value>) -> Vec<HostTensor> {
-    let module = Module { functions: [(Arc::from("main"), function.clone())].into() };
-    let results = Interpreter::new(&module).run("main", inputs).unwrap();
-    results.iter().map(|result| result.as_tensor().unwrap().clone()).collect()
-}
-
 fn compare(session: &mut Session, function: &Function, rows: usize) {
     let input = numbers(&[rows, 6], rows);
     let outputs = session.run(&[("x", &input)]).unwrap();
-    agree(&outputs, &interpret(function, &input));
-}
-
-fn agree(outputs: &Outputs, expected: &[HostTensor]) {
-    assert_eq!(outputs.iter().count(), expected.len());
-    for ((_, found), expected) in outputs.iter().zip(expected) {
-        assert_eq!(found.shape(), expected.shape());
-        let pairs = found.as_slice::<f32>().unwrap().iter().zip(expected.as_slice::<f32>().unwrap());
-        for (found, expected) in pairs {
-            assert!((found - expected).abs() <= 1e-5 * (1.0 + expected.abs()), "{found} is not {expected}");
-        }
-    }
+    agree(&outputs, &interpret(function, vec![input.into()]));
 }
 
 #[test]
@@ -123,7 +101,7 @@ fn pictures_enlarged_by_scales_have_a_plan() {
             assert!(steps.iter().any(|step| step.kernel.is_some()), "{mode} {scales:?}: {steps:?}");
             let found = steps.iter().filter(|step| step.kernel.is_none()).count();
             assert_eq!(found, 1, "{mode} {scales:?}: {steps:?}");
-            agree(&outputs, &interpret(&function, &input));
+            agree(&outputs, &interpret(&function, vec![input.into()]));
         }
     }
 }
@@ -156,7 +134,7 @@ fn padding_that_floats_decide_has_a_plan() {
         let (outputs, profile) = session.profile(&[("x", &input)]).unwrap();
         let steps = &profile.steps;
         assert!(!steps.is_empty() && steps.iter().all(|step| step.kernel.is_some()), "{steps:?}");
-        agree(&outputs, &interpret(&function, &input));
+        agree(&outputs, &interpret(&function, vec![input.into()]));
     }
 }
 
@@ -184,7 +162,7 @@ fn tensors_without_elements_take_no_step() {
         let (outputs, profile) = session.profile(&[("past", &past), ("x", &input)]).unwrap();
         let steps = &profile.steps;
         assert!(!steps.is_empty() && steps.iter().all(|step| step.kernel.is_some()), "{steps:?}");
-        agree(&outputs, &interpret_with(&function, vec![past.into(), input.into()]));
+        agree(&outputs, &interpret(&function, vec![past.into(), input.into()]));
     }
 }
 
@@ -253,7 +231,7 @@ fn an_extent_with_two_names_is_one_dimension_where_both_are_equal() {
         let inputs = [numbers(&[keys, 6], 1), numbers(&[mask, 6], 2)];
         let [first, second] = &inputs;
         let outputs = session.run(&[("keys", first), ("mask", second)]).unwrap();
-        agree(&outputs, &interpret_with(&function, inputs.map(Value::from).to_vec()));
+        agree(&outputs, &interpret(&function, inputs.map(Value::from).to_vec()));
     };
     (3..9).for_each(|tokens| run(tokens, tokens));
     assert_eq!(model.kernels(), 1, "one for all numbers of tokens");
@@ -289,7 +267,7 @@ fn an_input_that_chooses_a_branch_has_a_plan_for_each_choice() {
         let (outputs, profile) = session.profile(&[("x", &input), ("mode", &choice)]).unwrap();
         // A number that keeps changing chooses nothing: there are no plans for all of its values.
         assert!(mode > 7 || !profile.steps.is_empty(), "mode {mode}");
-        let expected = interpret_with(&function, vec![input.into(), choice.into()]);
+        let expected = interpret(&function, vec![input.into(), choice.into()]);
         agree(&outputs, &expected);
     }
 }
@@ -339,7 +317,7 @@ fn calls_without_kernel_in_a_branch_say_why() {
     let mut session = Session::new(&Model::from_function(&function).unwrap());
     let input = numbers(&[20, 6], 3);
     let (outputs, profile) = session.profile(&[("x", &input)]).unwrap();
-    agree(&outputs, &interpret(&function, &input));
+    agree(&outputs, &interpret(&function, vec![input.into()]));
     let evaluated = profile.steps.iter().find(|step| &*step.node == "hardmax").expect("it ran");
     assert_eq!(evaluated.kernel, None);
     assert!(evaluated.reason.as_deref().is_some_and(|reason| reason.contains("hardmax")), "{evaluated:?}");

@@ -68,6 +68,11 @@ pub trait Device: Send + Sync {
     /// [`DeviceError`] when the lengths differ, the memory belongs to another device, or such a run has failed.
     fn download(&self, from: DeviceSlice<'_>, to: &mut [u8]) -> Result<(), DeviceError>;
 
+    /// Addresses of tensors in its memory have to be multiples of this, in bytes.
+    fn tensor_alignment(&self) -> usize {
+        1
+    }
+
     /// The device as its own type, for work that only its kind can do.
     fn as_any(&self) -> Option<&dyn Any> {
         None

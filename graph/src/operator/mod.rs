@@ -25,7 +25,7 @@ mod window;
 
 pub use evaluate::{Arguments, Fault, Value};
 pub(crate) use evaluate::{axis, refuse};
-pub(crate) use index::slice_places;
+pub use index::slice_places;
 pub(crate) use linear::{Contraction, Label, TransposedGeometry};
 pub(crate) use normalise::EPSILON;
 pub(crate) use quantise::{Panels, Rounding};

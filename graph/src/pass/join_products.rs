@@ -1,11 +1,11 @@
 //! Products of one input with several constant weights become one product with all of them: queries, keys and values, and the
 //! branches of a block that begin with convolutions of one input.
 //!
-//! What follows each product element by element comes along, where it is the same for all of them but for constants with a number for each column. A
-//! product that others follow in another way stays alone: it would leave its kernel. The results are parts of the joint one, which
-//! their readers find where it lies.
+//! Pointwise calls that follow the products are joined, too. They have to be the same for all products; a constant in them may have a number for
+//! each column of its product. A product whose pointwise calls differ from those of the others stays alone, since it shares a kernel with
+//! them. Each reader of a product reads its part of the joint result.
 
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 
 use crate::build::BuildError;
 use crate::fuse::Uses;
@@ -52,33 +52,33 @@ fn constants(function: &Function) -> FxHashMap<ValueId, &HostTensor> {
 /// An operator that multiplies its first input with its second.
 struct Kind {
     operator: &'static str,
-    /// The dimension of the weights that numbers columns, from the last one backwards. `transB` of `gemm` exchanges both.
-    weights: fn(&HostTensor) -> usize,
-    /// The dimension of the result that numbers columns, from the last one backwards.
-    result: fn(&HostTensor) -> usize,
+    columns: Columns,
 }
 
-/// The first dimension of weights.
-fn first(weights: &HostTensor) -> usize {
-    weights.rank() - 1
-}
-
-/// The second dimension of a tensor that has as many as the weights.
-fn second(weights: &HostTensor) -> usize {
-    weights.rank() - 2
-}
-
-fn last(_: &HostTensor) -> usize {
-    0
-}
+/// The dimensions of weights and result that number columns, both counted from the last one backwards; `None` for a call whose columns
+/// cannot be joined with others'.
+type Columns = fn(&Call, &HostTensor) -> Option<(usize, usize)>;
 
 const KINDS: &[Kind] = &[
-    Kind { operator: "matmul", weights: last, result: last },
-    Kind { operator: "gemm", weights: last, result: last },
-    Kind { operator: "conv", weights: first, result: second },
+    Kind { operator: "matmul", columns: |_, weights| (weights.rank() == 2).then_some((0, 0)) },
+    Kind {
+        operator: "gemm",
+        columns: |call, weights| {
+            let is_turned = call.attributes.get("transB").is_some_and(|turned| *turned != Attribute::Int(0));
+            (weights.rank() == 2).then_some((usize::from(is_turned), 0))
+        },
+    },
+    Kind {
+        operator: "conv",
+        columns: |call, weights| {
+            let groups = call.attributes.get("group").unwrap_or(&Attribute::Int(1));
+            let rank = weights.rank();
+            (*groups == Attribute::Int(1) && rank >= 2).then_some((rank - 1, rank - 2))
+        },
+    },
 ];
 
-/// A product, and what follows it element by element.
+/// A product, and the pointwise calls that follow it.
 struct Product {
     /// The numbers of its calls in the function, in the order in which a [`Rewriter`] meets them: the product is the first.
     calls: Vec<usize>,
@@ -167,7 +167,7 @@ impl<'f> Search<'f> {
             self.next += 1;
             binding.operation.bodies().into_iter().for_each(|inner| self.body(inner));
         }
-        let mut taken = FxHashSet::default();
+        let mut taken = vec![false; body.bindings.len()];
         let found: Vec<Found> = (0..body.bindings.len())
             .filter_map(|place| self.product(body, &uses, place, &numbers, &mut taken))
             .collect();
@@ -176,10 +176,7 @@ impl<'f> Search<'f> {
             let fits = |(last, joint, own): &&mut (usize, Joint, ValueId)| {
                 let between = &body.bindings[*last..place];
                 let calls = between.iter().filter(|one| !matches!(one.operation, Operation::Constant(_)));
-                *own == rows
-                    && joint.columns == result
-                    && joint.products[0].steps == product.steps
-                    && calls.count() <= MOST_BETWEEN
+                *own == rows && joint.products[0].steps == product.steps && calls.count() <= MOST_BETWEEN
             };
             match open.iter_mut().find(fits) {
                 Some((last, joint, _)) => {
@@ -203,7 +200,7 @@ impl<'f> Search<'f> {
         uses: &Uses,
         place: usize,
         numbers: &[usize],
-        taken: &mut FxHashSet<usize>,
+        taken: &mut [bool],
     ) -> Option<Found> {
         let binding = &body.bindings[place];
         let Operation::Call(call) = &binding.operation else { return None };
@@ -211,12 +208,7 @@ impl<'f> Search<'f> {
         let rows =
             call.inputs.first().copied().flatten().filter(|rows| !self.constants.contains_key(rows))?;
         let weights = *self.constants.get(&call.inputs.get(1).copied().flatten()?)?;
-        let is_plain = |name: &str| call.attributes.get(name).is_none_or(|value| *value == Attribute::Int(1));
-        let is_turned = call.attributes.get("transB").is_some_and(|turned| *turned != Attribute::Int(0));
-        if weights.rank() < 2 || (call.operator.name != "conv" && weights.rank() != 2) || !is_plain("group") {
-            return None;
-        }
-        let (along, result) = (usize::from(is_turned).max((kind.weights)(weights)), (kind.result)(weights));
+        let (along, result) = (kind.columns)(call, weights)?;
         let columns = weights.shape()[weights.rank() - 1 - along];
         let inputs = call.inputs.iter().enumerate().map(|(input, value)| match (input, value) {
             (_, None) => Some(Input::Absent),
@@ -232,20 +224,19 @@ impl<'f> Search<'f> {
             inputs: inputs.collect::<Option<_>>()?,
         });
         let mut places = vec![place];
-        let (mut output, none) = (binding.outputs[0], vec![false; body.bindings.len()]);
-        while let Some((region, end)) = uses.meeting(self.function, body, output, &none) {
+        let mut output = binding.outputs[0];
+        while let Some((region, end)) = uses.meeting(self.function, body, output, taken) {
             places.extend(region);
             output = body.bindings[end].outputs[0];
         }
         for &follower in &places[1..] {
             product.steps.push(self.step(body, follower, &places, columns, result)?);
         }
-        // Its readers find its elements inside of the joint result.
-        let is_free = places.iter().all(|place| !taken.contains(place));
-        if uses.escapes(output) || uses.readers(output).is_empty() || !is_free {
+        // A result of the graph would be copied from the joint one.
+        if uses.escapes(output) || uses.readers(output).is_empty() {
             return None;
         }
-        taken.extend(places.iter().copied());
+        places.iter().for_each(|&place| taken[place] = true);
         product.calls = places.iter().map(|&place| numbers[place]).collect();
         Some(Found { rows, place, result, product })
     }
@@ -322,7 +313,7 @@ impl Rule for JoinProducts {
                 joint.made.insert(made)
             }
         };
-        // All that reads a call of the product but for the last is replaced, too.
+        // Only the last call of a product is read by calls that stay.
         Ok(Some(vec![made[part]]))
     }
 }

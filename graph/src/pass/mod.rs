@@ -62,7 +62,7 @@ pub const PASSES: &[Pass] = &[
         name: "fuse_attention",
         run: |function| Rewriter::apply(function, &mut fuse_attention::FuseAttention),
     },
-    // After patterns are recognised, which products are parts of.
+    // After attention is recognised, whose products stay apart.
     Pass { name: "join_products", run: join_products::join_products },
     Pass {
         name: "merge_equal",

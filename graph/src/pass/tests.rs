@@ -278,7 +278,7 @@ fn rows_are_not_stacked_for_a_product() {
     }
 }
 
-/// The names of calls, and the extents of the constant that each of some calls reads as its second input.
+/// The extents of the second input of each call of an operator, where it is constant.
 fn weights_of(function: &Function, name: &str) -> Vec<Vec<usize>> {
     let constant = |value: ValueId| {
         function.body.bindings.iter().find_map(|binding| match &binding.operation {

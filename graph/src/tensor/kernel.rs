@@ -5,8 +5,7 @@ use std::sync::Arc;
 use tilewright_core::dtype::DType;
 use tilewright_core::tensor::{AnyTensor, SharedBytes};
 
-use crate::tensor::buffer::{ALIGNMENT, Buffer};
-use crate::tensor::{Element, ElementType, Elements, HostTensor, TensorError};
+use crate::tensor::{Buffer, Element, ElementType, Elements, HostTensor, TensorError};
 
 /// Runs one expression with the elements that kernels can take bound to a name; `$otherwise` for others.
 macro_rules! with_kernel_elements {
@@ -48,10 +47,10 @@ impl HostTensor {
     /// The same elements as kernels take them, without a copy. `None` as for [`HostTensor::to_kernel`], and for elements that are not aligned
     /// as kernels like them.
     pub fn share(&self) -> Option<SharedBytes> {
-        if !self.bytes()?.as_ptr().addr().is_multiple_of(ALIGNMENT) {
-            return None;
-        }
-        with_kernel_elements!(&self.elements, values => Some(SharedBytes::new(Arc::new(Shared(Arc::clone(values))))), else None)
+        with_kernel_elements!(&self.elements, values => match **values {
+            Buffer::Aligned(_) => Some(SharedBytes::new(Arc::new(Shared(Arc::clone(values))))),
+            Buffer::Plain(_) => None,
+        }, else None)
     }
 
     /// The same elements, aligned as kernels like them: what is computed once for a graph and read in each of its runs.

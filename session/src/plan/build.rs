@@ -19,7 +19,7 @@ use tilewright_graph::operator::{Arguments, Value};
 use tilewright_graph::part::Part;
 use tilewright_graph::symbolic::SymInt;
 use tilewright_graph::tensor::{ElementType, HostTensor};
-use tilewright_runtime::DeviceId;
+use tilewright_runtime::{DeviceId, devices};
 
 use crate::kernels::Instance;
 use crate::model::Graph;
@@ -178,6 +178,8 @@ struct Planner<'g> {
     function: &'g Function,
     /// Where the kernels run.
     device: DeviceId,
+    /// What addresses of tensors there have to be multiples of, in bytes.
+    alignment: usize,
     sizes: Sizes,
     values: FxHashMap<ValueId, State>,
     buffers: Vec<Lifetime>,
@@ -191,6 +193,8 @@ impl<'g> Planner<'g> {
             graph,
             function,
             device,
+            // A device that is not there runs no kernel either.
+            alignment: devices::device(device).map_or(1, |device| device.tensor_alignment()),
             sizes: Sizes::default(),
             values: FxHashMap::default(),
             buffers: Vec::new(),

@@ -46,28 +46,32 @@ pub(super) fn choose_order<'v>(
     }
 }
 
+/// The attributes of a call, with the defaults of its operator.
+fn attributes(call: &Call) -> Arguments<'_> {
+    Arguments { operator: call.operator, attributes: &call.attributes, inputs: &[], outputs: 1 }
+}
+
 fn group(call: &Call) -> usize {
-    let attributes =
-        Arguments { operator: call.operator, attributes: &call.attributes, inputs: &[], outputs: 1 };
-    usize::try_from(attributes.int_or_default("group")).unwrap_or(1)
+    usize::try_from(attributes(call).int_or_default("group")).unwrap_or(1)
 }
 
 /// The dimensions of the input that a transposition's result has, in order; `None` when they are none.
 pub(super) fn permutation(call: &Call, rank: usize) -> Option<Vec<usize>> {
-    let attributes =
-        Arguments { operator: call.operator, attributes: &call.attributes, inputs: &[], outputs: 1 };
-    let Some(perm) = attributes.ints("perm") else { return Some((0..rank).rev().collect()) };
+    let Some(perm) = attributes(call).ints("perm") else { return Some((0..rank).rev().collect()) };
     let perm: Vec<usize> = perm.iter().map(|&number| dimension(number, rank)).collect::<Option<_>>()?;
     let mut sorted = perm.clone();
     sorted.sort_unstable();
     sorted.into_iter().eq(0..rank).then_some(perm)
 }
 
+/// The dimension that the attribute `axis` names.
+pub(super) fn axis(call: &Call, rank: usize) -> Option<usize> {
+    dimension(attributes(call).int_or_default("axis"), rank)
+}
+
 /// The dimension along which a concatenation joins its inputs.
 pub(super) fn concatenated(call: &Call, rank: usize) -> Option<usize> {
-    let attributes =
-        Arguments { operator: call.operator, attributes: &call.attributes, inputs: &[], outputs: 1 };
-    dimension(attributes.int("axis")?, rank)
+    dimension(attributes(call).int("axis")?, rank)
 }
 
 /// A dimension by its number, which may be counted from the end.

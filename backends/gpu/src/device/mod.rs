@@ -30,6 +30,10 @@ impl Device for Gpu {
         self.as_target()
     }
 
+    fn tensor_alignment(&self) -> usize {
+        crate::launch::TENSOR_ALIGNMENT
+    }
+
     fn compile(&self, programs: &[&Program]) -> Vec<Result<Box<dyn Executable>, CompileError>> {
         let compile = |program: &&Program| -> Result<Box<dyn Executable>, CompileError> {
             Ok(Box::new(GpuExecutable::compile(self, program)?))

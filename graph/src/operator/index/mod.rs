@@ -9,7 +9,7 @@ mod slice;
 
 use crate::operator::{Fault, Operator};
 
-pub(crate) use slice::slice_places;
+pub use slice::slice_places;
 
 /// The rows of this folder.
 pub(super) const TABLES: &[&[Operator]] = &[

@@ -30,8 +30,8 @@ pub(super) const OPERATORS: &[Operator] = &[
         .attributes(&[("batch_axis", IntOr(1)), ("time_axis", IntOr(0))]),
 ];
 
-/// The places of a slice: bounds count from the end when negative, and are clamped.
-pub(crate) fn slice_places(start: i64, end: i64, step: i64, extent: usize) -> Vec<Option<usize>> {
+/// The places of a slice: bounds count from the end when negative, and are clamped. Each is given.
+pub fn slice_places(start: i64, end: i64, step: i64, extent: usize) -> Vec<Option<usize>> {
     let signed = extent as i64;
     let absolute = |number: i64| if number < 0 { number.saturating_add(signed) } else { number };
     let (low, high) = if step > 0 { (0, signed) } else { (-1, signed - 1) };

@@ -1,5 +1,7 @@
 //! Results in the memory of tensors that nobody needs afterwards.
 
+use std::sync::Arc;
+
 use super::{At, DraftAction, Operand, Planner};
 
 impl Planner<'_> {
@@ -35,14 +37,15 @@ impl Planner<'_> {
             let is_alone = readers.filter(|other| other.is_in(own)).count() == 1;
             (is_last && is_alone && operand.part.is_none()).then_some(own)
         };
+        let buffer = |place| Some(program.buffer_params().nth(place)?.0);
         let candidates = draft.inputs.iter().enumerate();
         let (input, to, program) = candidates
             .filter_map(|(place, operand)| Some((place, fits(operand)?)))
             .find_map(|(place, own)| {
-                let program = self.graph.kernels.in_place(program, place, draft.inputs.len() + output)?;
-                Some((place, own, program))
+                let updating = program.in_place(buffer(place)?, buffer(draft.inputs.len() + output)?)?;
+                Some((place, own, updating))
             })?;
-        let action = DraftAction::Kernel((program, dims.clone()));
+        let action = DraftAction::Kernel((Arc::new(program), dims.clone()));
         let draft = &mut self.drafts[step];
         draft.action = action;
         draft.inputs.remove(input);

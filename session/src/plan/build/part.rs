@@ -1,17 +1,13 @@
-//! Parts of tensors, which their readers find where the whole tensor lies.
+//! Parts of tensors. Steps read them inside of the whole tensor.
 
 use tilewright_core::dtype::DType;
 use tilewright_graph::ir::{Binding, Call, Operation, ValueId};
-use tilewright_graph::operator::Arguments;
+use tilewright_graph::operator::slice_places;
 use tilewright_graph::tensor::ElementType;
-use tilewright_runtime::DeviceId;
 
 use super::view::View;
 use super::{At, Planner, State};
-use crate::plan::order::dimension;
-
-/// Kernels of devices take tensors whose addresses are multiples of this, in bytes: the widest access of a GPU's thread.
-const DEVICE_ALIGNMENT: usize = 16;
+use crate::plan::order::{axis, dimension};
 
 impl Planner<'_> {
     /// Which elements of its memory a value has.
@@ -24,12 +20,12 @@ impl Planner<'_> {
     /// A call whose results are parts of its first input: they have no memory of their own.
     pub(super) fn viewed(&mut self, binding: &Binding) -> bool {
         let Operation::Call(call) = &binding.operation else { return false };
-        let Some(parts) = self.parts(call, binding) else { return false };
-        let Some(source) = call.inputs[0] else { return false };
+        let Some(source) = call.inputs.first().copied().flatten() else { return false };
+        let Some(parts) = self.parts(call, source, binding) else { return false };
         let Some(at @ (At::Input(_) | At::Buffer(_) | At::Constant(_))) = self.locate(source) else {
             return false;
         };
-        if self.device != DeviceId::DEFAULT && !parts.iter().all(|(_, view)| self.is_aligned(source, view)) {
+        if !parts.iter().all(|(_, view)| self.is_aligned(source, view)) {
             return false;
         }
         for (&output, (shape, view)) in binding.outputs.iter().zip(parts) {
@@ -42,15 +38,14 @@ impl Planner<'_> {
         true
     }
 
-    /// Whether elements of a value begin at an address that kernels of devices take.
+    /// Whether elements of a value begin at an address that kernels of the device take.
     fn is_aligned(&self, source: ValueId, view: &View) -> bool {
         let size = self.values[&source].element.dtype().map_or(1, DType::bytes);
-        (view.start() * size).is_multiple_of(DEVICE_ALIGNMENT)
+        (view.start() * size).is_multiple_of(self.alignment)
     }
 
     /// The shapes and places of the results of such a call.
-    fn parts(&self, call: &Call, binding: &Binding) -> Option<Vec<(Vec<usize>, View)>> {
-        let source = call.inputs.first().copied().flatten()?;
+    fn parts(&self, call: &Call, source: ValueId, binding: &Binding) -> Option<Vec<(Vec<usize>, View)>> {
         let state = self.values.get(&source)?;
         let is_possible =
             !state.shape.contains(&0) && state.element.dtype().is_some_and(|dtype| !dtype.is_storage_only());
@@ -76,18 +71,14 @@ impl Planner<'_> {
         }
         for (((&start, &end), &number), &step) in starts.iter().zip(&ends).zip(&axes).zip(&steps) {
             let dimension = dimension(number, shape.len())?;
-            let extent = shape[dimension];
-            let place = |bound: i64| {
-                let bound = if bound < 0 { bound.saturating_add(extent as i64) } else { bound };
-                bound.clamp(0, extent as i64) as usize
-            };
-            let (start, end) = (place(start), place(end));
-            let step = usize::try_from(step).ok().filter(|&step| step > 0)?;
-            if start >= end {
+            if step <= 0 {
                 return None;
             }
-            shape[dimension] = (end - start).div_ceil(step);
-            view = view.part(dimension, start, step.min(extent));
+            let places: Vec<usize> =
+                slice_places(start, end, step, shape[dimension]).into_iter().flatten().collect();
+            let step = places.get(1).map_or(1, |second| second - places[0]);
+            view = view.part(dimension, *places.first()?, step);
+            shape[dimension] = places.len();
         }
         Some((shape, view))
     }
@@ -95,9 +86,7 @@ impl Planner<'_> {
     /// Parts that lie one behind the other.
     fn divided(&self, call: &Call, source: ValueId, binding: &Binding) -> Option<Vec<(Vec<usize>, View)>> {
         let whole = &self.values[&source].shape;
-        let attributes =
-            Arguments { operator: call.operator, attributes: &call.attributes, inputs: &[], outputs: 1 };
-        let along = dimension(attributes.int_or_default("axis"), whole.len())?;
+        let along = axis(call, whole.len())?;
         let view = self.view(source)?;
         let (mut parts, mut start) = (Vec::new(), 0);
         for &output in &binding.outputs {
@@ -116,17 +105,12 @@ impl Planner<'_> {
     /// One place along a dimension, which the shapes decide.
     fn picked(&self, call: &Call, source: ValueId) -> Option<(Vec<usize>, View)> {
         let (mut shape, view) = (self.values[&source].shape.clone(), self.view(source)?);
-        let attributes =
-            Arguments { operator: call.operator, attributes: &call.attributes, inputs: &[], outputs: 1 };
-        let along = dimension(attributes.int_or_default("axis"), shape.len())?;
-        let places = self.values.get(&call.inputs.get(1).copied().flatten()?)?.contents.as_ref()?;
-        let &[place] = &places.cast(ElementType::I64).ok()?.as_slice::<i64>()?.to_vec()[..] else {
-            return None;
-        };
+        let along = axis(call, shape.len())?;
+        let &[place] = &self.integers(call, 1)??[..] else { return None };
         let place = if place < 0 { place + shape[along] as i64 } else { place };
         let place = usize::try_from(place).ok().filter(|&place| place < shape[along])?;
         let view = view.part(along, place, 1);
-        match places.rank() {
+        match self.values[&call.inputs[1]?].shape.len() {
             0 => {
                 shape.remove(along);
                 Some((shape, view.without(along)))

@@ -5,7 +5,7 @@ use std::ops::Range;
 use tilewright_graph::legalise::Order;
 use tilewright_graph::symbolic::SymInt;
 
-/// The places of a value's elements: every few elements of a memory, from some element on.
+/// The places of a value's elements in a memory: neighbours along a dimension are equally far apart.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct View {
     /// The place of the first element, in elements.
@@ -19,23 +19,12 @@ pub(super) struct View {
 impl View {
     /// All elements of a dense tensor.
     pub(super) fn whole(shape: &[usize], named: Option<&[SymInt]>, order: &Order) -> Self {
-        let mut distances = vec![1; shape.len()];
-        let mut all = 1;
-        let inward: Vec<usize> = order.dimensions().collect();
-        for &dimension in inward.iter().rev() {
-            distances[dimension] = all;
-            all *= shape[dimension];
+        let named = named.filter(|named| named.len() == shape.len());
+        View {
+            start: 0,
+            distances: dense_distances(shape, order, 1, |all, extent| all * extent),
+            named: named.map(|named| dense_distances(named, order, 1.into(), |all, extent| all * extent)),
         }
-        let named = named.filter(|named| named.len() == shape.len()).map(|extents| {
-            let mut distances = vec![SymInt::from(1); shape.len()];
-            let mut all = SymInt::from(1);
-            for &dimension in inward.iter().rev() {
-                distances[dimension] = all.clone();
-                all = &all * &extents[dimension];
-            }
-            distances
-        });
-        View { start: 0, distances, named }
     }
 
     /// Every `step`-th element along a dimension, from the `first` on.
@@ -90,9 +79,12 @@ impl View {
             let is_chain = rest[..taken]
                 .windows(2)
                 .all(|pair| self.distances[pair[0]] == self.distances[pair[1]] * from[pair[1]]);
+            if !is_chain {
+                return None;
+            }
             let last = rest[taken - 1];
             let mut distance = self.distances[last];
-            let mut name = self.named.as_ref().map(|named| named[last].clone());
+            let mut name = named.map(|(_, own)| own[last].clone());
             for dimension in (begin..next).rev() {
                 distances[dimension] = distance;
                 distance *= to[dimension];
@@ -100,9 +92,6 @@ impl View {
                     names[dimension] = name.clone();
                     *name = &*name * &extents[dimension];
                 }
-            }
-            if !is_chain {
-                return None;
             }
             rest = &rest[taken..];
         }
@@ -143,6 +132,17 @@ impl View {
     pub(super) fn strides(&self) -> (Vec<usize>, Option<Vec<SymInt>>) {
         (self.distances.clone(), self.named.clone())
     }
+}
+
+/// The distance of neighbours along each dimension of a dense tensor.
+fn dense_distances<T: Clone>(extents: &[T], order: &Order, one: T, multiply: impl Fn(&T, &T) -> T) -> Vec<T> {
+    let (mut distances, mut all) = (vec![one.clone(); extents.len()], one);
+    let outward: Vec<usize> = order.dimensions().collect();
+    for &dimension in outward.iter().rev() {
+        distances[dimension] = all.clone();
+        all = multiply(&all, &extents[dimension]);
+    }
+    distances
 }
 
 #[cfg(test)]
