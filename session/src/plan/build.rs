@@ -178,7 +178,7 @@ struct Planner<'g> {
     function: &'g Function,
     /// Where the kernels run.
     device: DeviceId,
-    /// What addresses of tensors there have to be multiples of, in bytes.
+    /// The alignment of tensors there, in bytes.
     alignment: usize,
     sizes: Sizes,
     values: FxHashMap<ValueId, State>,
