@@ -39,6 +39,7 @@ mod in_place;
 pub mod index;
 pub mod interp;
 pub mod intrinsic;
+mod layout;
 pub mod lower;
 pub mod math;
 pub mod program;

@@ -10,6 +10,7 @@ use crate::accuracy::Accuracy;
 use crate::dtype::DType;
 use crate::ids::{BlockId, BufferId, LoopId, VarId};
 use crate::index::Index;
+use crate::layout::Layouts;
 use crate::stmt::{Stmt, Symbol};
 use crate::strides::StrideTable;
 use crate::swizzle::Swizzle;
@@ -33,6 +34,7 @@ pub struct Program {
     alignments: Arc<BTreeMap<(BufferId, usize), Alignment>>,
     swizzles: Arc<BTreeMap<BufferId, Swizzle>>,
     pub(crate) stride_table: StrideTable,
+    pub(crate) layouts: Layouts,
     fixed_scopes: Arc<BTreeSet<BufferId>>,
     next_loop: u32,
     next_block: u32,
@@ -186,6 +188,7 @@ impl Program {
             alignments: Arc::default(),
             swizzles: Arc::default(),
             stride_table: StrideTable::default(),
+            layouts: Layouts::default(),
             fixed_scopes: Arc::default(),
             next_loop: 0,
             next_block: 0,

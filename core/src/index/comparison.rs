@@ -91,7 +91,34 @@ fn is_nonnegative_in_dims(index: &Index, ranges: &Ranges, depth: u32) -> bool {
     if let Some(decided) = split_on_choice(index, |case| is_nonnegative_in_dims(case, ranges, depth - 1)) {
         return decided;
     }
-    relax_quotients(index).is_some_and(|relaxed| is_nonnegative_in_dims(&relaxed, ranges, depth - 1))
+    cancel_quotients(index).is_some_and(|lower| is_nonnegative_in_dims(&lower, ranges, depth - 1))
+        || relax_quotients(index).is_some_and(|relaxed| is_nonnegative_in_dims(&relaxed, ranges, depth - 1))
+}
+
+/// A lower bound of the index without a difference of quotients: `a / d + k - b / d` is at least 0 where `b - a <= k·d`.
+fn cancel_quotients(index: &Index) -> Option<Index> {
+    let is_quotient = |term: &&Term| {
+        term.digit.modulus == NO_MODULUS && term.digit.divisor > 1 && is_small(term.coefficient)
+    };
+    let quotients = || index.terms.iter().filter(is_quotient);
+    for subtracted in quotients().filter(|term| term.coefficient < 0) {
+        let divisor = subtracted.digit.divisor;
+        let bases = quotients().filter(|term| term.coefficient > 0 && term.digit.divisor == divisor);
+        for added in bases {
+            let more = &subtracted.digit.base.to_index() - &added.digit.base.to_index();
+            let Some(more) = more.as_constant() else { continue };
+            let count = added.coefficient.min(-subtracted.coefficient);
+            let steps = (more.max(0).checked_add(divisor - 1)? / divisor).checked_mul(count)?;
+            let difference = &Index::digit(added.digit.clone()) - &Index::digit(subtracted.digit.clone());
+            return Some(index.add_scaled(&difference, -count).offset(steps.checked_neg()?));
+        }
+    }
+    None
+}
+
+/// Whether the sum of two such coefficients does not overflow.
+fn is_small(coefficient: i64) -> bool {
+    coefficient.unsigned_abs() < 1 << 40
 }
 
 /// Splits a minimum or maximum into cases: a positive minimum needs both cases, a positive maximum one. `None` without one.
@@ -191,6 +218,17 @@ mod tests {
         let tail = eight().minimum(&m().add_scaled(&Index::var(I), -8));
         let exact = over(&[(I, m().ceil_div(8)), (J, tail)]);
         assert!(tile.is_provably_less(&m(), &exact), "{:?}", tile.upper_bound(&exact));
+    }
+
+    #[test]
+    fn the_last_tile_and_what_is_left_of_it() {
+        let row = &Index::var(I).scale(8) + &Index::var(J);
+        let ranges = over(&[(I, m().ceil_div(8)), (J, m().modulo(8))]);
+        assert!(row.is_provably_less(&m(), &ranges));
+        assert!(!row.offset(1).is_provably_less(&m(), &ranges));
+        let ranges = over(&[(I, m().offset(8).ceil_div(8)), (J, m().modulo(8))]);
+        assert!(!row.is_provably_less(&m(), &ranges), "a tile more");
+        assert!(row.is_provably_less(&m().offset(8), &ranges));
     }
 
     #[test]

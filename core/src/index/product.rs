@@ -5,7 +5,7 @@
 
 use smallvec::SmallVec;
 
-use super::{Base, Digit, Index};
+use super::{Base, Digit, Index, Term};
 use crate::expr::{BinaryOp, Expr, ExprKind};
 
 /// The factors of a product.
@@ -23,18 +23,57 @@ impl Index {
         let factors = factors_of(&term.digit);
         let mut quotient = Index::constant(0);
         for part in self.terms() {
-            if part.coefficient.checked_rem(term.coefficient) != Some(0) {
-                return None;
-            }
-            let mut left = factors_of(&part.digit);
-            for factor in &factors {
-                let at = left.iter().position(|candidate| candidate == factor)?;
-                left.remove(at);
-            }
-            quotient = quotient.add_scaled(&product(left), part.coefficient / term.coefficient);
+            quotient = &quotient + &divide_term(part, &factors, term.coefficient)?;
         }
         Some(quotient)
     }
+
+    /// `(quotient, rest)` with `self = quotient · divisor + rest`: the division of polynomials whose variables are the digits, by the term
+    /// of the divisor that has the most factors. `None` when numbers could overflow, and when the divisor is a constant below 1.
+    pub(crate) fn divide_with_rest(&self, divisor: &Index) -> Option<(Index, Index)> {
+        if let Some(constant) = divisor.as_constant() {
+            let (multiple, rest) = (constant >= 1).then(|| self.split_multiples(constant))?;
+            return Some((multiple.divide_exactly(constant), rest));
+        }
+        let leading = divisor.terms().iter().map(|term| (factors_of(&term.digit), term.coefficient));
+        let (factors, coefficient) =
+            leading.max_by(|(a, _), (b, _)| a.len().cmp(&b.len()).then_with(|| a.cmp(b)))?;
+        let (mut quotient, mut rest) = (Index::constant(0), self.clone());
+        for _ in 0..MAX_DIVISIONS {
+            if !has_small_numbers(divisor) || !has_small_numbers(&rest) {
+                return None;
+            }
+            let Some(part) = rest.terms().iter().find_map(|term| divide_term(term, &factors, coefficient))
+            else {
+                return Some((quotient, rest));
+            };
+            quotient = &quotient + &part;
+            rest = &rest - &part.multiply(divisor);
+        }
+        None
+    }
+}
+
+/// How many terms a quotient may have.
+const MAX_DIVISIONS: usize = 32;
+
+/// Whether products with another such index do not overflow.
+fn has_small_numbers(index: &Index) -> bool {
+    let is_small = |number: i64| number.unsigned_abs() < 1 << 31;
+    is_small(index.constant_part()) && index.terms().iter().all(|term| is_small(term.coefficient))
+}
+
+/// The exact quotient of a term by `coefficient` times a product of factors.
+fn divide_term(term: &Term, factors: &[Expr], coefficient: i64) -> Option<Index> {
+    if term.coefficient.checked_rem(coefficient) != Some(0) {
+        return None;
+    }
+    let mut left = factors_of(&term.digit);
+    for factor in factors {
+        let at = left.iter().position(|candidate| candidate == factor)?;
+        left.remove(at);
+    }
+    Some(product(left).scale(term.coefficient / coefficient))
 }
 
 /// The product of two digits as an opaque value with sorted factors.

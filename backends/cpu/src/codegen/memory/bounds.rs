@@ -32,9 +32,7 @@ impl Generator<'_> {
         if matches!(self.storage.get(&buffer), Some(Storage::Registers(_))) {
             return true;
         }
-        let index = self.resolve(index);
-        let extent = self.extent_of(buffer);
-        index.is_provably_nonnegative(&self.ranges) && index.is_provably_less(&extent, &self.ranges)
+        self.unit.program.is_provably_inside(buffer, &self.resolve(index), &self.facts, &self.ranges)
     }
 
     fn extent_of(&self, buffer: BufferId) -> Index {

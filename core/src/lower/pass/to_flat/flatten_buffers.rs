@@ -6,6 +6,7 @@ use crate::access::rewrite_accesses;
 use crate::expr::Indices;
 use crate::ids::BufferId;
 use crate::index::Index;
+use crate::layout::Layout;
 use crate::lower::{LowerError, LowerOptions};
 use crate::program::{Alignment, Buffer, Program};
 use crate::strides::reach;
@@ -28,6 +29,9 @@ pub(in crate::lower) fn flatten_buffers(program: &mut Program, _: &LowerOptions)
         check_size(&buffer)?;
         if buffer.shape.len() != 1 || !is_dense {
             program.buffer_mut(id).shape = vec![len];
+            if buffer.constant_len().is_none() {
+                program.layouts.insert(id, Layout { shape: buffer.shape, strides: of_buffer.clone() });
+            }
             strides.insert(id, of_buffer);
         }
     }

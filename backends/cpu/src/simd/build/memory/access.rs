@@ -486,12 +486,9 @@ impl Builder<'_> {
         if self.is_in_registers(buffer) {
             return true;
         }
-        let index = self.resolve(index);
-        let last = self.extent_of(buffer).offset(-1);
         // A hoisted value leaves the branches of the leaf.
         let facts = if self.hoisted_to.is_some() { &self.around.facts } else { facts };
-        facts.prove_nonnegative(&index, &self.ranges)
-            && facts.prove_nonnegative(&(&last - &index), &self.ranges)
+        self.program.is_provably_inside(buffer, &self.resolve(index), facts, &self.ranges)
     }
 
     /// Makes sure that all lanes of an index lie inside its buffer from here on.
