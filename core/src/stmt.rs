@@ -81,6 +81,23 @@ pub struct For {
     pub body: Stmt,
 }
 
+impl For {
+    /// A parallel loop and those whose iterations threads share together with its own: each of them is the whole body of the one before,
+    /// is parallel, and has the same extent in each iteration.
+    pub fn parallel_nest(outermost: &Arc<For>) -> Vec<&Arc<For>> {
+        let mut nest = vec![outermost];
+        let mut body = &outermost.body;
+        while let Stmt::For(node) = body
+            && node.kind == LoopKind::Parallel
+            && !nest.iter().any(|around| node.extent.mentions(around.var))
+        {
+            nest.push(node);
+            body = &node.body;
+        }
+        nest
+    }
+}
+
 /// How a loop's iterations are executed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum LoopKind {

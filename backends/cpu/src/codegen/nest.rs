@@ -77,10 +77,6 @@ impl Generator<'_> {
     }
 
     /// The iterations from `begin` on and before `end` of a loop over `0..extent`.
-    ///
-    /// The condition is tested at the top. That way the results of an iteration are used in one place,
-    /// the next iteration's start, without which Cranelift would not fold loads into the operations
-    /// that accumulators depend on.
     pub(super) fn part_of_loop(
         &mut self,
         var: VarId,
@@ -88,6 +84,31 @@ impl Generator<'_> {
         begin: Value,
         end: Value,
         body: &Stmt,
+    ) -> Outcome<()> {
+        self.counted(begin, end, body, |this, counter| {
+            let level = this.level();
+            this.variables.insert(var, Binding::Value { value: counter, level });
+            this.ranges.insert(var, extent.clone());
+            let around = this.innermost.replace(var);
+            this.stmt(body)?;
+            this.innermost = around;
+            this.variables.remove(&var);
+            this.ranges.remove(var);
+            Ok(())
+        })
+    }
+
+    /// A loop whose counter goes from `begin` to `end`, without it. `generate` translates an iteration, which executes a statement.
+    ///
+    /// The condition is tested at the top. That way the results of an iteration are used in one place,
+    /// the next iteration's start, without which Cranelift would not fold loads into the operations
+    /// that accumulators depend on.
+    pub(super) fn counted(
+        &mut self,
+        begin: Value,
+        end: Value,
+        body: &Stmt,
+        generate: impl FnOnce(&mut Self, Value) -> Outcome<()>,
     ) -> Outcome<()> {
         for_each_access(body, &mut |access| {
             if access.is_store {
@@ -102,14 +123,7 @@ impl Generator<'_> {
         let goes_on = self.ins().icmp(IntCC::SignedLessThan, counter, end);
         self.builder.ins().brif(goes_on, inside, &[], after, &[]);
         self.enter(inside, entry, true);
-        let level = self.level();
-        self.variables.insert(var, Binding::Value { value: counter, level });
-        self.ranges.insert(var, extent.clone());
-        let around = self.innermost.replace(var);
-        self.stmt(body)?;
-        self.innermost = around;
-        self.variables.remove(&var);
-        self.ranges.remove(var);
+        generate(self, counter)?;
         let next = self.ins().iadd_imm_s(counter, 1);
         self.builder.ins().jump(header, &[BlockArg::Value(next)]);
         self.close_scope();

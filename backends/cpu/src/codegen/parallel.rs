@@ -3,14 +3,16 @@
 //! The body of a parallel loop becomes a function of a context, a first and a last iteration. The context is an
 //! array of words on the stack of the thread that meets the loop: the kernel's frame, then the loop
 //! variables around the loop, then the addresses of the intermediates around it. With one thread, the
-//! function is called directly. Parallel loops inside are serial.
+//! function is called directly. The iterations of a [nest](For::parallel_nest) are counted together. Parallel loops inside are serial.
+
+use std::sync::Arc;
 
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::I64;
-use cranelift_codegen::ir::{Function, InstBuilder, StackSlotData, StackSlotKind};
+use cranelift_codegen::ir::{Function, InstBuilder, StackSlotData, StackSlotKind, Value};
 use cranelift_frontend::FunctionBuilderContext;
 use tilewright_core::ids::{BufferId, VarId};
-use tilewright_core::index::Ranges;
+use tilewright_core::index::{Index, Ranges};
 use tilewright_core::stmt::For;
 
 use super::callee::Callee;
@@ -30,14 +32,20 @@ pub(super) struct Captures {
 
 impl Generator<'_> {
     /// A parallel loop that is in no other.
-    pub(super) fn parallel(&mut self, node: &std::sync::Arc<For>) -> Outcome<()> {
+    pub(super) fn parallel(&mut self, node: &Arc<For>) -> Outcome<()> {
         if self.active.is_some() {
             return Err(self.unsupported("a parallel loop inside a condition on lanes"));
         }
-        let extent = self.index_value(&node.extent)?;
+        let extents =
+            For::parallel_nest(node).into_iter().map(|node| self.index_value(&self.resolve(&node.extent)));
+        let extents = extents.collect::<Outcome<Vec<_>>>()?;
+        let extent = match extents[..] {
+            [extent] => extent,
+            _ => self.product_of_extents(&extents),
+        };
         let captures = self.captures();
         let context = self.fill_context(&captures)?;
-        self.unit.bodies.push(ParallelBody { node: std::sync::Arc::clone(node), captures });
+        self.unit.bodies.push(ParallelBody { node: Arc::clone(node), captures });
 
         let body_signature = signature(self.unit.machine.call_conv, 3);
         let body = self.import(Callee::Body(self.unit.bodies.len() - 1), body_signature);
@@ -65,6 +73,17 @@ impl Generator<'_> {
         Ok(())
     }
 
+    /// How many iterations a nest has: none where one of its loops has none.
+    fn product_of_extents(&mut self, extents: &[Value]) -> Value {
+        let zero = self.iconst(I64, 0);
+        let mut product = self.iconst(I64, 1);
+        for extent in extents {
+            let extent = self.ins().smax(*extent, zero);
+            product = self.ins().imul(product, extent);
+        }
+        product
+    }
+
     fn captures(&self) -> Captures {
         let mut captures = Captures {
             constants: Vec::new(),
@@ -90,7 +109,7 @@ impl Generator<'_> {
     }
 
     /// Writes the context and gives its address.
-    fn fill_context(&mut self, captures: &Captures) -> Outcome<cranelift_codegen::ir::Value> {
+    fn fill_context(&mut self, captures: &Captures) -> Outcome<Value> {
         let words = 1 + captures.variables.len() + captures.buffers.len();
         let slot = self.builder.create_sized_stack_slot(StackSlotData::new(
             StackSlotKind::ExplicitSlot,
@@ -145,12 +164,48 @@ pub(super) fn generate_body(
         if !generator.unit.plan.body.is_nothing() {
             generator.take_workspace()?;
         }
-        let extent = generator.resolve(&body.node.extent);
-        generator.part_of_loop(body.node.var, &extent, begin, end, &body.node.body)
+        let nodes = For::parallel_nest(&body.node);
+        match nodes[..] {
+            [node] => {
+                let extent = generator.resolve(&node.extent);
+                generator.part_of_loop(node.var, &extent, begin, end, &node.body)
+            }
+            _ => generator.part_of_nest(&nodes, begin, end),
+        }
     })
 }
 
 impl Generator<'_> {
+    /// The iterations from `begin` on and before `end` of a nest of loops.
+    fn part_of_nest(&mut self, nodes: &[&Arc<For>], begin: Value, end: Value) -> Outcome<()> {
+        let Some(innermost) = nodes.last() else { return Ok(()) };
+        let extents: Vec<Index> = nodes.iter().map(|node| self.resolve(&node.extent)).collect();
+        let counts = extents.iter().map(|extent| self.index_value(extent)).collect::<Outcome<Vec<_>>>()?;
+        self.counted(begin, end, &innermost.body, |this, counter| {
+            let (mut left, level) = (counter, this.level());
+            for (place, node) in nodes.iter().enumerate().rev() {
+                let value = match place {
+                    0 => left,
+                    _ => {
+                        let value = this.ins().urem(left, counts[place]);
+                        left = this.ins().udiv(left, counts[place]);
+                        value
+                    }
+                };
+                this.variables.insert(node.var, Binding::Value { value, level });
+                this.ranges.insert(node.var, extents[place].clone());
+            }
+            let around = this.innermost.replace(innermost.var);
+            this.stmt(&innermost.body)?;
+            this.innermost = around;
+            for node in nodes {
+                this.variables.remove(&node.var);
+                this.ranges.remove(node.var);
+            }
+            Ok(())
+        })
+    }
+
     /// Gets the part of the running thread's workspace that is for parallel loops.
     fn take_workspace(&mut self) -> Outcome<()> {
         let bytes = self.frame_word(frame::BODY_BYTES, I64)?;

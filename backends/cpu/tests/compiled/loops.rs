@@ -294,3 +294,42 @@ fn concurrent_calls_do_not_share_memory() {
         }
     });
 }
+
+#[test]
+fn nests_of_parallel_loops_share_their_iterations() {
+    let nest = program(
+        "kernel nest(M, N, K, in x: f32[M*N*K*8], out y: f32[M*N*K*8]) {
+           parallel for i in 0..M {
+             parallel for j in 0..N + 1 {
+               parallel for k in 0..K {
+                 if j < N {
+                   y[i*N*K*8 + j*K*8 + k*8 + lane<8>] = x[i*N*K*8 + j*K*8 + k*8 + lane<8>] * 2.0
+                 }
+               }
+             }
+           }
+         }",
+    );
+    for dims in [[1, 1, 1], [3, 1, 5], [1, 7, 2], [5, 4, 3], [0, 3, 2], [2, 0, 3], [2, 3, 0]] {
+        let len = dims.iter().product::<i64>() as usize * 8;
+        let tensors = vec![random(DType::F32, len, 1), zeros(DType::F32, len)];
+        Call { dims: dims.to_vec(), scalars: Vec::new(), tensors }.check(&nest);
+    }
+}
+
+#[test]
+fn a_parallel_loop_whose_extent_varies_is_serial() {
+    let triangle = program(
+        "kernel triangle(N, in x: f32[N*N], inout y: f32[N*N]) {
+           parallel for i in 0..N {
+             parallel for j in 0..i {
+               y[i*N + j] = x[i*N + j] + 1.0
+             }
+           }
+         }",
+    );
+    for n in [0, 1, 2, 9] {
+        let tensors = vec![random(DType::F32, (n * n) as usize, 1), zeros(DType::F32, (n * n) as usize)];
+        Call { dims: vec![n], scalars: Vec::new(), tensors }.check(&triangle);
+    }
+}

@@ -12,7 +12,7 @@ use tilewright_core::stmt::{Block, For, IterKind, LoopKind, Stmt};
 use crate::cpu::postproc::{find, nest_annotation};
 
 /// In each nest, fuses the outermost independent loops while they have no more iterations than the nest's
-/// annotation allows, and makes the result parallel.
+/// annotation allows, and makes the result parallel. Where an extent is symbolic, loops are not fused, and several are made parallel.
 pub(super) fn parallelize_nests(schedule: &mut Schedule) -> Result<(), ScheduleError> {
     let nests: Vec<(Arc<Block>, i64)> = root_nests(schedule)
         .into_iter()
@@ -26,16 +26,23 @@ pub(super) fn parallelize_nests(schedule: &mut Schedule) -> Result<(), ScheduleE
         if limit > 1 {
             move_out_of_recurrence(schedule, &first, limit)?;
         }
-        let count = leading_loops(schedule, &first, limit);
-        if limit <= 1 || count == 0 {
+        if limit <= 1 {
+            continue;
+        }
+        let Leading { count, is_symbolic } = leading_loops(schedule, &first, limit);
+        if count == 0 {
             continue;
         }
         let (block, _) = find(schedule, &first.name)?;
-        let loops: Vec<LoopRv> = schedule.get_loops(block)?.into_iter().take(count).collect();
-        let fused = if count > 1 { schedule.fuse(&loops)? } else { loops[0] };
-        // Iterations may still share a buffer: then the nest stays serial.
-        if schedule.parallel(fused).is_err() {
-            continue;
+        let mut loops: Vec<LoopRv> = schedule.get_loops(block)?.into_iter().take(count).collect();
+        if count > 1 && !is_symbolic {
+            loops = vec![schedule.fuse(&loops)?];
+        }
+        for each in loops {
+            // Iterations may still share a buffer: then the rest of the nest stays serial.
+            if schedule.parallel(each).is_err() {
+                break;
+            }
         }
     }
     Ok(())
@@ -88,34 +95,55 @@ fn is_ordered(body: &Stmt, var: VarId) -> bool {
     blocks(body).iter().any(|block| is_ordered_by(block, var))
 }
 
-/// How many perfectly nested outer loops can be fused into one parallel loop of at most `limit` iterations; the outermost that
-/// has several iterations counts even when it alone has more. 0 where no loop has several iterations.
-fn leading_loops(schedule: &Schedule, block: &Block, limit: i64) -> usize {
-    let program = schedule.program();
-    let path = loops_around(&program.body, block.id).unwrap_or_default();
-    let mut product = 1i64;
-    let mut count = 0;
-    let mut previous: Option<&Arc<For>> = None;
-    for node in path {
-        let is_chained =
-            previous.is_none_or(|outer| matches!(&outer.body, Stmt::For(inner) if inner.id == node.id));
-        if node.kind != LoopKind::Serial || !is_chained || !is_spatial(&node.body, node.var) {
-            break;
-        }
-        let fused = match node.extent.as_constant() {
-            Some(extent) if extent < 1 => return 0,
-            Some(extent) => product.saturating_mul(extent),
-            None if product > 1 => break,
-            None => return count + 1,
-        };
-        if fused > limit && product > 1 {
-            break;
-        }
-        product = fused;
-        count += 1;
-        previous = Some(node);
+/// The outer loops of a nest that become parallel.
+struct Leading {
+    count: usize,
+    /// Whether an extent of them is symbolic.
+    is_symbolic: bool,
+}
+
+/// How many iterations are assumed of a loop whose extent is symbolic.
+const ASSUMED_EXTENT: i64 = 8;
+
+/// The least number of points in one iteration of a symbolic nest. To find an iteration's place in the nest takes a division for each loop.
+const LEAST_POINTS: i64 = 512;
+
+/// How many perfectly nested outer loops can be parallel together, with at most `limit` iterations; the outermost that has several
+/// iterations counts even when it alone has more. 0 where no loop has several iterations. Where a symbolic extent follows before there
+/// are as many, all loops count around enough points.
+fn leading_loops(schedule: &Schedule, block: &Block, limit: i64) -> Leading {
+    let path = loops_around(&schedule.program().body, block.id).unwrap_or_default();
+    let is_open = |node: &Arc<For>| node.kind == LoopKind::Serial && is_spatial(&node.body, node.var);
+    let chained =
+        path.windows(2).take_while(|pair| matches!(&pair[0].body, Stmt::For(node) if node.id == pair[1].id));
+    let chain = &path[..path.len().min(chained.count() + 1)];
+    let chain = &chain[..chain.iter().take_while(|node| is_open(node)).count()];
+    let extents = || chain.iter().map(|node| node.extent.as_constant());
+    if extents().flatten().any(|extent| extent < 1) {
+        return Leading { count: 0, is_symbolic: false };
     }
-    if product > 1 { count } else { 0 }
+    let (mut product, mut count) = (1i64, 0);
+    for extent in extents().map_while(|extent| extent) {
+        if product > 1 && product.saturating_mul(extent) > limit {
+            break;
+        }
+        (product, count) = (product.saturating_mul(extent), count + 1);
+    }
+    let is_symbolic =
+        product < limit && chain.get(count).is_some_and(|node| node.extent.as_constant().is_none());
+    if is_symbolic {
+        let is_around_enough = |place: &usize| points(&path[place + 1..]) >= LEAST_POINTS;
+        count = (count + 1).max((0..chain.len()).take_while(is_around_enough).count());
+    } else if product <= 1 {
+        count = 0;
+    }
+    Leading { count, is_symbolic }
+}
+
+/// How many points loops enumerate, as far as that is known.
+fn points(loops: &[&Arc<For>]) -> i64 {
+    let extents = loops.iter().map(|node| node.extent.as_constant().unwrap_or(ASSUMED_EXTENT));
+    extents.fold(1, i64::saturating_mul)
 }
 
 /// Whether no block inside reduces over the variable, or executes its points in order.
