@@ -7,7 +7,7 @@ use crate::analysis::scope::blocks;
 use crate::ids::{BlockId, BufferId};
 use crate::program::{Access, Program, VariableKind};
 use crate::stmt::Stmt;
-use crate::visit::{for_each_root_expr, for_each_var};
+use crate::visit::{for_each_root_expr, for_each_stmt, for_each_var};
 
 /// One statement at the root of a program.
 struct Stage {
@@ -26,11 +26,10 @@ pub(crate) fn root_statements(program: &Program) -> &[Stmt] {
 }
 
 /// The positions of those statements at the root of a program that can run before all others whenever the contents of its
-/// constant parameters are known: they depend on nothing else, and nothing else writes what they write. Empty when a
-/// dimension is symbolic.
+/// constant parameters are known: they depend on nothing else, and nothing else writes what they write.
 pub fn constant_stages(program: &Program) -> Vec<usize> {
     let has_constants = program.buffer_params().any(|(_, access)| access == Access::Constant);
-    if !has_constants || program.dims().next().is_some() {
+    if !has_constants {
         return Vec::new();
     }
     let mut stages: Vec<Stage> = root_statements(program).iter().map(|stmt| stage(program, stmt)).collect();
@@ -54,18 +53,28 @@ fn stage(program: &Program, stmt: &Stmt) -> Stage {
     let is_constant = |buffer: &BufferId| matches!(program.access(*buffer), None | Some(Access::Constant));
     let is_candidate = reads.iter().all(is_constant)
         && writes.iter().all(|buffer| program.access(*buffer).is_none())
-        && !mentions_scalar(program, stmt);
+        && !depends_on_call(program, stmt, reads.iter().chain(&writes));
     Stage { reads, writes, is_candidate }
 }
 
-/// Whether a value of the statement depends on a scalar of the call.
-fn mentions_scalar(program: &Program, stmt: &Stmt) -> bool {
+/// Whether a statement, or the size of a buffer that it touches, depends on a scalar or a dimension of the call.
+fn depends_on_call<'b>(program: &Program, stmt: &Stmt, touched: impl Iterator<Item = &'b BufferId>) -> bool {
     let mut found = false;
-    let mut visit = |var| found |= program.variable(var).kind == VariableKind::Scalar;
+    let mut visit =
+        |var| found |= matches!(program.variable(var).kind, VariableKind::Scalar | VariableKind::Dim);
+    let shapes = touched.flat_map(|buffer| &program.buffer(*buffer).shape);
+    shapes.for_each(|extent| extent.for_each_var(&mut visit));
     for_each_root_expr(stmt, &mut |expr| for_each_var(expr, &mut visit));
-    for store in stores(stmt) {
-        store.indices.iter().for_each(|index| index.for_each_var(&mut visit));
-    }
+    for_each_stmt(stmt, &mut |stmt| match stmt {
+        Stmt::For(node) => node.extent.for_each_var(&mut visit),
+        Stmt::Block(node) => {
+            let bounds = node.iters.iter().flat_map(|iter| [&iter.extent, &iter.binding]);
+            let bounds = bounds.chain(node.guards.iter().flat_map(|guard| [&guard.index, &guard.bound]));
+            bounds.for_each(|index| index.for_each_var(&mut visit));
+        }
+        Stmt::Store(node) => node.indices.iter().for_each(|index| index.for_each_var(&mut visit)),
+        _ => {}
+    });
     found
 }
 

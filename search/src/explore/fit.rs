@@ -1,6 +1,6 @@
 //! Fits the schedule of one shape to another shape, without a search.
 
-use tilewright_core::schedule::{Rng, Step, Trace};
+use tilewright_core::schedule::{Decision, Rng, Step, Trace};
 
 use crate::explore::candidate::{Candidate, Generator, Statistics};
 
@@ -12,7 +12,12 @@ const ATTEMPTS: u64 = 16;
 /// all candidates are refused; `statistics` count the reasons.
 pub fn fit(generator: &Generator, trace: &Trace, statistics: &mut Statistics) -> Option<Candidate> {
     let decisions = trace.without_postprocessing();
-    let as_it_is = |_: usize, step: &Step| step.decision.clone();
+    let is_symbolic = generator.program.dims().next().is_some();
+    let as_it_is = |_: usize, step: &Step| match &step.decision {
+        // Lowering cannot leave out the comparisons of padding where sizes are unknown: every product would make one.
+        Some(decision) if is_symbolic && *decision == Decision::INLINE => Some(Decision::STAY),
+        decision => decision.clone(),
+    };
     if let Some(found) = generator.generate(0, &decisions, 0, as_it_is, statistics) {
         return Some(found);
     }
@@ -23,7 +28,7 @@ pub fn fit(generator: &Generator, trace: &Trace, statistics: &mut Statistics) ->
     (0..attempts).find_map(|seed| {
         let mut rng = Rng::new(seed);
         let aligned =
-            |_: usize, step: &Step| generator.align(step, &mut rng).or_else(|| step.decision.clone());
+            |place: usize, step: &Step| generator.align(step, &mut rng).or_else(|| as_it_is(place, step));
         generator.generate(0, &repaired, seed, aligned, statistics)
     })
 }

@@ -97,6 +97,14 @@ type Location = (i64, LoopId);
 /// The block's own place.
 const STAY: Location = (-1, LoopId::ROOT);
 
+impl Decision {
+    /// The compute location that leaves a block in its place.
+    pub const STAY: Decision = Decision::Location(STAY.0);
+
+    /// The compute location that inlines a block.
+    pub const INLINE: Decision = Decision::Location(INLINE.0);
+}
+
 /// The possible locations with their numbers: staying (-1), then loops around all consumers, outermost first, and for padding
 /// their bodies.
 pub(crate) fn compute_locations(program: &Program, block: &Block) -> Vec<Location> {
