@@ -1,21 +1,22 @@
 //! The operator set can be searched: each definition becomes a program with design spaces, and random points of
 //! these spaces are legal, can be lowered, and compute what the definition says, in machine code too.
 
-#[path = "../benches/operators/attention.rs"]
+#[path = "../../benches/operators/attention.rs"]
 mod attention;
-#[path = "../benches/operators/kernels.rs"]
+#[path = "../../benches/operators/kernels.rs"]
 mod kernels;
-#[path = "../benches/operators/memory.rs"]
+#[path = "../../benches/operators/memory.rs"]
 mod memory;
-#[path = "../benches/operators/recurrences.rs"]
+#[path = "../../benches/operators/recurrences.rs"]
 mod recurrences;
+mod symbolic;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
 
 use tilewright::backends::cpu::CpuDevice;
 use tilewright::kernel::Kernel;
-use tilewright_core::device::{Arguments, BufferArgument, Device};
+use tilewright_core::device::{Arguments, BufferArgument, Device, Executable};
 use tilewright_core::interp::{InterpError, Interpreter, Options};
 use tilewright_core::lower::{LowerOptions, lower};
 use tilewright_core::program::{Access, Program};
@@ -121,22 +122,30 @@ random_candidates! {
     random_candidates_of_nothing of kernels: (batch_matmul, [1, 0, 4, 4]), (batch_matmul, [1, 3, 4, 0]);
 }
 
-fn arguments(program: &Program) -> Vec<AnyTensor> {
+/// The tensors of a call with these dimensions.
+fn arguments(program: &Program, sizes: &[i64]) -> Vec<AnyTensor> {
+    let dims: Vec<_> = program.dims().map(|(var, _)| var).zip(sizes.iter().copied()).collect();
+    let size = |var| dims.iter().find(|(dim, _)| *dim == var).map(|(_, size)| *size);
     let shapes = program.buffer_params().map(|(buffer, _)| program.buffer(buffer));
     shapes
         .enumerate()
         .map(|(number, buffer)| {
-            let shape: Vec<usize> =
-                buffer.shape.iter().map(|extent| extent.as_constant().expect("bound") as usize).collect();
+            let extents = buffer.shape.iter().map(|extent| extent.evaluate(&size).expect("known") as usize);
+            let shape: Vec<usize> = extents.collect();
             AnyTensor::random(buffer.dtype, &shape, number as u64).expect("a small shape")
         })
         .collect()
 }
 
 fn run(program: &Program) -> Result<Vec<AnyTensor>, InterpError> {
-    let mut tensors = arguments(program);
+    run_at(program, &[])
+}
+
+/// As [`run`], with values for the dimensions.
+fn run_at(program: &Program, dims: &[i64]) -> Result<Vec<AnyTensor>, InterpError> {
+    let mut tensors = arguments(program, dims);
     let options = Options { parallel_order_seed: Some(5) };
-    Interpreter::new(program)?.run(options, &[], &[], &mut tensors)?;
+    Interpreter::new(program)?.run(options, dims, &[], &mut tensors)?;
     Ok(tensors)
 }
 
@@ -152,7 +161,12 @@ static DEVICES: LazyLock<[(&str, CpuDevice); 3]> = LazyLock::new(|| {
 /// As [`run`], in machine code on two threads.
 fn run_compiled(backend: &CpuDevice, flat: &Program) -> Result<Vec<AnyTensor>, String> {
     let kernel = backend.compile(&[flat]).remove(0).map_err(|error| error.to_string())?;
-    let mut tensors = arguments(flat);
+    execute(&*kernel, flat, &[])
+}
+
+/// Runs compiled code of a program with values for its dimensions.
+fn execute(kernel: &dyn Executable, flat: &Program, dims: &[i64]) -> Result<Vec<AnyTensor>, String> {
+    let mut tensors = arguments(flat, dims);
     let accesses = flat.buffer_params().map(|(_, access)| access);
     let mut buffers: Vec<BufferArgument<'_>> = tensors
         .iter_mut()
@@ -162,7 +176,7 @@ fn run_compiled(backend: &CpuDevice, flat: &Program) -> Result<Vec<AnyTensor>, S
             Access::Output | Access::InOut => BufferArgument::Write(tensor.bytes_mut()),
         })
         .collect();
-    let mut arguments = Arguments { dims: &[], scalars: &[], buffers: &mut buffers };
+    let mut arguments = Arguments { dims, scalars: &[], buffers: &mut buffers };
     kernel.run(&mut arguments, RunOptions::with_threads(2)).map_err(|error| error.to_string())?;
     Ok(tensors)
 }

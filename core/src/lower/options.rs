@@ -41,6 +41,16 @@ impl Default for LowerOptions {
 }
 
 impl LowerOptions {
+    /// The same with less code: loops stay loops where writing them out makes many statements.
+    pub fn compact(self) -> Self {
+        LowerOptions {
+            max_partition_statements: 64,
+            max_cut_statements: 256,
+            max_unrolled_statements: 64,
+            ..self
+        }
+    }
+
     /// The options for a target: its passes run, and the intrinsics that it emits stay marked.
     pub fn of(target: &Target) -> Self {
         let (kind, intrinsics) = (target.kind(), target.intrinsics().to_vec());

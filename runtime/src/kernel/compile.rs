@@ -149,7 +149,7 @@ impl State {
         }
         let source = if self.symbols > 0 { Source::Symbolic } else { Source::Default };
         let (what, choice) = (format!("{} (at once)", self.name()), quick(source, &program, context));
-        Ok(Some(Arc::new(build(&what, choice, Passed::First(self.symbols), at.device)?)))
+        Ok(Some(Arc::new(build_compact(&what, choice, Passed::First(self.symbols), at.device)?)))
     }
 
     /// Code with symbolic dimensions for all shapes, scheduled as a version for one of them is.
@@ -165,7 +165,7 @@ impl State {
         let program = self.bind(dims, self.symbols)?;
         let choice = fitted_to_symbols(&version.trace, &program, &devices::run_context_of(at.device)?);
         let what = format!("{} (symbolic)", self.name());
-        Ok(Arc::new(build(&what, choice, Passed::First(self.symbols), at.device)?))
+        Ok(Arc::new(build_compact(&what, choice, Passed::First(self.symbols), at.device)?))
     }
 
     /// The code of a bucket, whose bounds are among these dimensions: bucketed ones are symbolic, scheduled as for
@@ -200,6 +200,21 @@ impl State {
 
 /// Lowers and compiles a scheduled program for a device.
 fn build(what: &str, choice: Choice, passed: Passed, device: DeviceId) -> Result<Version, Error> {
+    build_with(what, choice, passed, device, |options| options)
+}
+
+/// As [`build`], with less code, which takes less time and memory to compile: for versions that run until a better one is made.
+fn build_compact(what: &str, choice: Choice, passed: Passed, device: DeviceId) -> Result<Version, Error> {
+    build_with(what, choice, passed, device, LowerOptions::compact)
+}
+
+fn build_with(
+    what: &str,
+    choice: Choice,
+    passed: Passed,
+    device: DeviceId,
+    adapt: fn(LowerOptions) -> LowerOptions,
+) -> Result<Version, Error> {
     let dump = Dump::requested()?;
     let Choice { source, program: scheduled, trace } = choice;
     dump.print(what, "trace", || trace.to_string());
@@ -207,7 +222,7 @@ fn build(what: &str, choice: Choice, passed: Passed, device: DeviceId) -> Result
     // Whatever a record says, only a well-formed program is lowered.
     verify(&scheduled, Level::Blocks).map_err(LowerError::Malformed)?;
     let device = devices::device(device)?;
-    let options = LowerOptions { verify: settings::verifies()?, ..LowerOptions::of(device.target()) };
+    let options = LowerOptions { verify: settings::verifies()?, ..adapt(LowerOptions::of(device.target())) };
     let lowered = lower_kernel_with(&scheduled, &options, &mut |pass, program| {
         dump.print(what, pass, || program.to_string());
     })?;
