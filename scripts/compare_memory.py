@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The memory that a process takes at most to load a model and run it three times, beside ONNX Runtime: the largest resident set, less that of a Python process that
-has only imported ONNX Runtime and NumPy.
+"""The memory that a process takes at most to load a model and run it three times, beside ONNX Runtime: the largest resident set, less that of a process that does
+nothing: one that prints the version of Tilewright, and a Python process that has only imported ONNX Runtime and NumPy.
 
     cargo build --release -p tilewright-cli
     scripts/exported_networks.py --exporter script …
@@ -51,6 +51,8 @@ def peak(command: list[str]) -> float:
 
 def main() -> None:
     python = peak([sys.executable, "-c", "import numpy, onnxruntime"])
+    program = peak([TILEWRIGHT, "--version"])
+    print(f"A process that does nothing: {program:.0f} MiB, with ONNX Runtime {python:.0f} MiB; both are subtracted.\n")
     print("| model | weights | tilewright | ONNX Runtime | ratio |\n|---|---|---|---|---|")
     for path in map(Path, sys.argv[1:]):
         model = onnx.load(path, load_external_data=False)
@@ -60,7 +62,7 @@ def main() -> None:
         inputs = [argument for name, file in zip(names, files) for argument in ("--input", f"{name}={file}")]
         command = [TILEWRIGHT, "model", "time", str(path), *inputs, "--threads", THREADS, "--rounds", str(RUNS)]
         peak(command)
-        ours = peak(command)
+        ours = peak(command) - program
         theirs = peak([sys.executable, "-c", ONNX_RUNTIME, THREADS, str(path), str(RUNS), *files]) - python
         print(f"| {path.stem} | {path.stat().st_size / 2**20:.0f} MiB | {ours:.0f} MiB | {theirs:.0f} MiB | {theirs / ours:.2f} |", flush=True)
 

@@ -24,6 +24,8 @@ pub struct LoweredPrologue {
     pub constants: Vec<usize>,
     /// The element type and the shape of each result.
     pub results: Vec<(DType, Vec<usize>)>,
+    /// The scheduled program as text. Prologues with the same text compute the same results from the same tensors.
+    pub text: String,
 }
 
 /// Lowers a scheduled kernel for a machine.
@@ -50,7 +52,8 @@ pub fn lower_kernel_with(
     let program = lower_with(&split.prologue, options, observer)?;
     let outputs = split.prologue.buffer_params().filter(|(_, access)| *access == Access::Output);
     let results = outputs.map(|(id, _)| dtype_and_shape(&split.prologue, id)).collect();
-    let prologue = LoweredPrologue { program, constants: split.constants, results };
+    let text = split.prologue.to_string();
+    let prologue = LoweredPrologue { program, constants: split.constants, results, text };
     Ok(LoweredKernel { main: lower_with(&split.main, options, observer)?, prologue: Some(prologue) })
 }
 

@@ -120,3 +120,75 @@ impl Compiled {
         self.prologue.iter().map(Prologue::executable).chain([&*self.main])
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use tilewright_core::device::BufferArgument;
+    use tilewright_core::dtype::DType;
+    use tilewright_core::lower::lower_kernel;
+    use tilewright_core::tensor::AnyTensor;
+    use tilewright_cpu::CpuDevice;
+
+    use super::*;
+
+    /// Rows of `x` plus a row that is computed from constants alone.
+    fn program(factor: &str) -> Program {
+        let text = format!(
+            "kernel shifted(M, in x: f32[M, 8], constant w: f32[8], out y: f32[M, 8]) {{
+  buffer p: f32[8] global
+  for a in 0..8 {{
+    block p(va: spatial 8 = a) {{ p[va] = w[7 - va] * {factor} }}
+  }}
+  for i in 0..M {{
+    for j in 0..8 {{
+      block y(vi: spatial M = i, vj: spatial 8 = j) {{ y[vi, vj] = x[vi, vj] + p[vj] }}
+    }}
+  }}
+}}
+"
+        );
+        text.parse().unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    #[test]
+    fn versions_for_several_sizes_share_the_results_of_constants() {
+        let device: Arc<dyn Device> = Arc::new(CpuDevice::host().expect("no override"));
+        let any = program("2.0");
+        let (dim, _) = any.dims().next().expect("there is one");
+        let programs = [any.bind_dims(&[(dim, 3)]), any, program("3.0")];
+        let lowered = programs.map(|program| lower_kernel(&program, device.target()).expect("it is legal"));
+        let compiled = compile(&device, &lowered.each_ref());
+        let [own, any, other] = <[_; 3]>::try_from(compiled).ok().expect("one for each").map(Result::unwrap);
+
+        let w = AnyTensor::random(DType::F32, &[8], 1).unwrap();
+        let run = |code: &Compiled, dims: &[i64], rows: usize| {
+            let x = AnyTensor::random(DType::F32, &[rows, 8], 2).unwrap();
+            let mut y = AnyTensor::zeros(DType::F32, &[rows, 8]).unwrap();
+            let mut buffers = [
+                BufferArgument::Read(x.bytes()),
+                BufferArgument::Identified(w.identified_bytes()),
+                BufferArgument::Write(y.bytes_mut()),
+            ];
+            let mut arguments = Arguments { dims, scalars: &[], buffers: &mut buffers };
+            code.run(&mut arguments, RunOptions::with_threads(1)).unwrap();
+            let expected = |place: usize, factor: f64| {
+                x.to_f64_vec()[place] + (w.to_f64_vec()[7 - place % 8] as f32 * factor as f32) as f64
+            };
+            (y.to_f64_vec(), expected(rows * 8 - 1, 2.0) as f32, expected(rows * 8 - 1, 3.0) as f32)
+        };
+        let is_packed = |code: &Compiled| {
+            let prologue = code.prologue.as_ref().expect("it has constants");
+            prologue.has_results_for(&[w.identified_bytes().identity()])
+        };
+        assert!(!is_packed(&own) && !is_packed(&any));
+        let (y, twice, _) = run(&own, &[], 3);
+        assert_eq!(y.last().map(|last| *last as f32), Some(twice));
+        assert!(is_packed(&own) && is_packed(&any) && !is_packed(&other));
+        let (y, twice, _) = run(&any, &[5], 5);
+        assert_eq!(y.last().map(|last| *last as f32), Some(twice));
+        let (y, _, thrice) = run(&other, &[2], 2);
+        assert_eq!(y.last().map(|last| *last as f32), Some(thrice));
+        drop(own);
+        assert!(is_packed(&any), "another version needs them");
+    }
+}

@@ -1,14 +1,15 @@
 //! Results that were computed ahead of calls, kept with the tensors that they depend on.
 //!
-//! A packed set belongs to one compiled version of a kernel and to the contents of the constant tensors it was computed
-//! from. It lives in the [`Identity`] of the first of these tensors, so that it is freed when that tensor is dropped or
+//! A packed set belongs to the versions of kernels that compute it in the same way, such as those of one kernel for several sizes, and to
+//! the contents of the constant tensors it was computed from. It lives in the [`Identity`] of the first of these tensors, so that it is freed when that tensor is dropped or
 //! borrowed mutably. Together the sets take at most [`packed_limit`](settings::packed_limit) bytes: a new set evicts the
 //! least recently used ones, and those whose version or whose other tensors are gone.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError, RwLock, Weak};
 
-use tilewright_core::device::DeviceBuffer;
+use rustc_hash::FxHashMap;
+use tilewright_core::device::{Device, DeviceBuffer};
 use tilewright_core::tensor::{Derived, Identity};
 
 use crate::settings;
@@ -16,9 +17,15 @@ use crate::settings;
 /// Tensors that were computed ahead, in the memory of the device that computed them.
 pub(super) type Packed = Vec<DeviceBuffer>;
 
-/// Identifies a compiled version for as long as it exists.
+/// Identifies the compiled versions that pack alike for as long as one of them exists.
 #[derive(Debug, Default)]
 pub(super) struct Owner(Arc<()>);
+
+/// By the address of a device, which lives as long as its versions, and the text of a prologue.
+type Owners = FxHashMap<(usize, Box<str>), Weak<()>>;
+
+/// The owners of the versions that exist, and of some that are gone.
+static OWNERS: LazyLock<Mutex<Owners>> = LazyLock::new(Mutex::default);
 
 /// The place of a packed set.
 #[derive(Debug)]
@@ -40,6 +47,21 @@ static SLOTS: Mutex<Vec<Weak<Slot>>> = Mutex::new(Vec::new());
 static CLOCK: AtomicU64 = AtomicU64::new(0);
 
 impl Owner {
+    /// The owner of the results of a prologue on a device, by the prologue's text.
+    pub(super) fn of(device: &Arc<dyn Device>, text: &str) -> Owner {
+        let address = Arc::as_ptr(device).cast::<()>() as usize;
+        // No code that could panic runs while the map is changed.
+        let mut owners = OWNERS.lock().unwrap_or_else(PoisonError::into_inner);
+        owners.retain(|_, owner| owner.strong_count() > 0);
+        let key = (address, Box::from(text));
+        if let Some(owner) = owners.get(&key).and_then(Weak::upgrade) {
+            return Owner(owner);
+        }
+        let owner = Arc::new(());
+        owners.insert(key, Arc::downgrade(&owner));
+        Owner(owner)
+    }
+
     /// The packed set for the contents with these identities, if it is there.
     pub(super) fn find(&self, identities: &[&Arc<Identity>]) -> Option<Arc<Packed>> {
         let (first, others) = identities.split_first()?;

@@ -40,11 +40,11 @@ impl Prologue {
         lowered: &LoweredPrologue,
     ) -> Self {
         Prologue {
+            owner: Owner::of(&device, &lowered.text),
             device,
             executable,
             constants: lowered.constants.clone(),
             results: lowered.results.iter().map(|(dtype, shape)| bytes(*dtype, shape)).collect(),
-            owner: Owner::default(),
             spare: Mutex::new(None),
         }
     }
@@ -52,6 +52,12 @@ impl Prologue {
     /// The compiled code.
     pub(super) fn executable(&self) -> &dyn Executable {
         &*self.executable
+    }
+
+    /// Whether the results for tensors with these identities are kept.
+    #[cfg(test)]
+    pub(super) fn has_results_for(&self, identities: &[&Arc<Identity>]) -> bool {
+        self.owner.find(identities).is_some()
     }
 
     /// Runs a closure that takes the arguments with the results of the prologue appended.
