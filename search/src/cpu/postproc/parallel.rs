@@ -103,10 +103,10 @@ struct Leading {
 }
 
 /// How many iterations are assumed of a loop whose extent is symbolic.
-const ASSUMED_EXTENT: i64 = 8;
+const ASSUMED_EXTENT: i64 = 16;
 
 /// The least number of points in one iteration of a symbolic nest. To find an iteration's place in the nest takes a division for each loop.
-const LEAST_POINTS: i64 = 512;
+const LEAST_POINTS: i64 = 256;
 
 /// How many perfectly nested outer loops can be parallel together, with at most `limit` iterations; the outermost that has several
 /// iterations counts even when it alone has more. 0 where no loop has several iterations. Where a symbolic extent follows before there
