@@ -6,6 +6,7 @@
 //! eliminated, so that these cancel, too: peeled loops begin at `max(0, 3 - i)`. Sound and not complete.
 
 use super::bounds::{EmptyRanges, Side, eliminate_once};
+use super::product::has_small_numbers;
 use super::{Base, Digit, Index, NO_MODULUS, Ranges, Term};
 use crate::expr::{BinaryOp, Expr, ExprKind};
 
@@ -97,28 +98,29 @@ fn is_nonnegative_in_dims(index: &Index, ranges: &Ranges, depth: u32) -> bool {
 
 /// A lower bound of the index without a difference of quotients: `a / d + k - b / d` is at least 0 where `b - a <= k·d`.
 fn cancel_quotients(index: &Index) -> Option<Index> {
-    let is_quotient = |term: &&Term| {
-        term.digit.modulus == NO_MODULUS && term.digit.divisor > 1 && is_small(term.coefficient)
+    if !has_small_numbers(index) {
+        return None;
+    }
+    let quotients = || {
+        let whole = |term: &&Term| term.digit.modulus == NO_MODULUS && term.digit.divisor > 1;
+        index.terms.iter().filter(whole).map(|term| (term, term.digit.base.to_index()))
     };
-    let quotients = || index.terms.iter().filter(is_quotient);
-    for subtracted in quotients().filter(|term| term.coefficient < 0) {
+    for (subtracted, b) in quotients().filter(|(term, _)| term.coefficient < 0) {
         let divisor = subtracted.digit.divisor;
-        let bases = quotients().filter(|term| term.coefficient > 0 && term.digit.divisor == divisor);
-        for added in bases {
-            let more = &subtracted.digit.base.to_index() - &added.digit.base.to_index();
-            let Some(more) = more.as_constant() else { continue };
+        for (added, a) in
+            quotients().filter(|(term, _)| term.coefficient > 0 && term.digit.divisor == divisor)
+        {
+            if !has_small_numbers(&a) || !has_small_numbers(&b) {
+                continue;
+            }
+            let Some(more) = (&b - &a).as_constant() else { continue };
             let count = added.coefficient.min(-subtracted.coefficient);
-            let steps = (more.max(0).checked_add(divisor - 1)? / divisor).checked_mul(count)?;
+            let steps = more.max(0) / divisor + i64::from(more.max(0) % divisor > 0);
             let difference = &Index::digit(added.digit.clone()) - &Index::digit(subtracted.digit.clone());
-            return Some(index.add_scaled(&difference, -count).offset(steps.checked_neg()?));
+            return Some(index.add_scaled(&difference, -count).offset(-(steps * count)));
         }
     }
     None
-}
-
-/// Whether the sum of two such coefficients does not overflow.
-fn is_small(coefficient: i64) -> bool {
-    coefficient.unsigned_abs() < 1 << 40
 }
 
 /// Splits a minimum or maximum into cases: a positive minimum needs both cases, a positive maximum one. `None` without one.

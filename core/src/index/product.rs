@@ -57,9 +57,9 @@ impl Index {
 /// How many terms a quotient may have.
 const MAX_DIVISIONS: usize = 32;
 
-/// Whether products with another such index do not overflow.
-fn has_small_numbers(index: &Index) -> bool {
-    let is_small = |number: i64| number.unsigned_abs() < 1 << 31;
+/// Whether sums of a few products with another such index do not overflow.
+pub(super) fn has_small_numbers(index: &Index) -> bool {
+    let is_small = |number: i64| number.unsigned_abs() < 1 << 30;
     is_small(index.constant_part()) && index.terms().iter().all(|term| is_small(term.coefficient))
 }
 

@@ -11,7 +11,7 @@ use cranelift_codegen::ir::types::I64;
 use cranelift_codegen::ir::{Block, BlockArg, InstBuilder, Value};
 use smallvec::SmallVec;
 use tilewright_core::ids::BufferId;
-use tilewright_core::index::Index;
+use tilewright_core::index::{Facts, Index};
 
 use crate::codegen::value::lanes::Group;
 use crate::codegen::{Generator, Outcome, Storage, memory_flags};
@@ -32,7 +32,9 @@ impl Generator<'_> {
         if matches!(self.storage.get(&buffer), Some(Storage::Registers(_))) {
             return true;
         }
-        self.unit.program.is_provably_inside(buffer, &self.resolve(index), &self.facts, &self.ranges)
+        // What is hoisted leaves the branches that it stands in.
+        let facts = if self.hoisted_to.is_some() { &Facts::default() } else { &self.facts };
+        self.unit.program.is_provably_inside(buffer, &self.resolve(index), facts, &self.ranges)
     }
 
     fn extent_of(&self, buffer: BufferId) -> Index {
