@@ -95,8 +95,8 @@ impl Program {
             || self.layouts.0.get(&buffer).is_some_and(|layout| {
                 layout.indices(place).is_some_and(|mut indices| {
                     layout.carry(&mut indices, &|index| facts.prove_nonnegative(index, ranges));
-                    layout.fits(&len, ranges)
-                        && indices.iter().zip(&layout.shape).all(|(index, extent)| is_inside(index, extent))
+                    indices.iter().zip(&layout.shape).all(|(index, extent)| is_inside(index, extent))
+                        && layout.fits(&len, ranges)
                 })
             })
     }

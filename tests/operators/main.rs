@@ -49,9 +49,16 @@ fn operators() -> Vec<(&'static str, &'static Kernel, Vec<i64>)> {
 }
 
 fn bound(kernel: &Kernel, sizes: &[i64]) -> Program {
+    bound_but(kernel, sizes, &[])
+}
+
+/// The program with its sizes bound, apart from those at some positions.
+fn bound_but(kernel: &Kernel, sizes: &[i64], symbolic: &[usize]) -> Program {
     let program = kernel.program().unwrap_or_else(|errors| panic!("{errors}"));
-    let dims: Vec<_> = program.dims().map(|(var, _)| var).zip(sizes.iter().copied()).collect();
-    assert_eq!(dims.len(), sizes.len(), "{}", program.name);
+    assert_eq!(program.dims().count(), sizes.len(), "{}", program.name);
+    let dims = program.dims().map(|(var, _)| var).zip(sizes.iter().copied()).enumerate();
+    let dims: Vec<_> =
+        dims.filter(|(position, _)| !symbolic.contains(position)).map(|(_, dim)| dim).collect();
     program.bind_dims(&dims)
 }
 

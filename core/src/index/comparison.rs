@@ -6,7 +6,6 @@
 //! eliminated, so that these cancel, too: peeled loops begin at `max(0, 3 - i)`. Sound and not complete.
 
 use super::bounds::{EmptyRanges, Side, eliminate_once};
-use super::product::has_small_numbers;
 use super::{Base, Digit, Index, NO_MODULUS, Ranges, Term};
 use crate::expr::{BinaryOp, Expr, ExprKind};
 
@@ -98,19 +97,19 @@ fn is_nonnegative_in_dims(index: &Index, ranges: &Ranges, depth: u32) -> bool {
 
 /// A lower bound of the index without a difference of quotients: `a / d + k - b / d` is at least 0 where `b - a <= k·d`.
 fn cancel_quotients(index: &Index) -> Option<Index> {
-    if !has_small_numbers(index) {
+    if !index.has_small_numbers() {
         return None;
     }
     let quotients = || {
-        let whole = |term: &&Term| term.digit.modulus == NO_MODULUS && term.digit.divisor > 1;
-        index.terms.iter().filter(whole).map(|term| (term, term.digit.base.to_index()))
+        let is_quotient = |term: &&Term| term.digit.modulus == NO_MODULUS && term.digit.divisor > 1;
+        index.terms.iter().filter(is_quotient).map(|term| (term, term.digit.base.to_index()))
     };
     for (subtracted, b) in quotients().filter(|(term, _)| term.coefficient < 0) {
         let divisor = subtracted.digit.divisor;
         for (added, a) in
             quotients().filter(|(term, _)| term.coefficient > 0 && term.digit.divisor == divisor)
         {
-            if !has_small_numbers(&a) || !has_small_numbers(&b) {
+            if !a.has_small_numbers() || !b.has_small_numbers() {
                 continue;
             }
             let Some(more) = (&b - &a).as_constant() else { continue };

@@ -153,11 +153,7 @@ fn clear_quotient(index: &Index) -> Option<Index> {
     };
     let term = index.terms().iter().find(is_quotient)?;
     let divisor = term.digit.divisor;
-    let small = |value: i64| value.unsigned_abs() < 1 << 30;
-    if !small(divisor)
-        || !small(index.constant_part())
-        || !index.terms().iter().all(|term| small(term.coefficient))
-    {
+    if divisor >= 1 << 30 || !index.has_small_numbers() {
         return None;
     }
     let rest = index.add_scaled(&Index::digit(term.digit.clone()), -term.coefficient);

@@ -1,4 +1,4 @@
-//! Products and exact quotients of indices that are not both constant.
+//! Products of indices that are not both constant, and their division by one another.
 //!
 //! A product of two variables is opaque to the quasi-affine form: it is kept as a value whose factors
 //! are sorted, so that equal products compare equal and a factor can be divided out again.
@@ -28,6 +28,12 @@ impl Index {
         Some(quotient)
     }
 
+    /// Whether sums of a few products with another such index do not overflow.
+    pub(super) fn has_small_numbers(&self) -> bool {
+        let is_small = |number: i64| number.unsigned_abs() < 1 << 30;
+        is_small(self.constant_part()) && self.terms().iter().all(|term| is_small(term.coefficient))
+    }
+
     /// `(quotient, rest)` with `self = quotient · divisor + rest`: the division of polynomials whose variables are the digits, by the term
     /// of the divisor that has the most factors. `None` when numbers could overflow, and when the divisor is a constant below 1.
     pub(crate) fn divide_with_rest(&self, divisor: &Index) -> Option<(Index, Index)> {
@@ -40,7 +46,7 @@ impl Index {
             leading.max_by(|(a, _), (b, _)| a.len().cmp(&b.len()).then_with(|| a.cmp(b)))?;
         let (mut quotient, mut rest) = (Index::constant(0), self.clone());
         for _ in 0..MAX_DIVISIONS {
-            if !has_small_numbers(divisor) || !has_small_numbers(&rest) {
+            if !divisor.has_small_numbers() || !rest.has_small_numbers() {
                 return None;
             }
             let Some(part) = rest.terms().iter().find_map(|term| divide_term(term, &factors, coefficient))
@@ -56,12 +62,6 @@ impl Index {
 
 /// How many terms a quotient may have.
 const MAX_DIVISIONS: usize = 32;
-
-/// Whether sums of a few products with another such index do not overflow.
-pub(super) fn has_small_numbers(index: &Index) -> bool {
-    let is_small = |number: i64| number.unsigned_abs() < 1 << 30;
-    is_small(index.constant_part()) && index.terms().iter().all(|term| is_small(term.coefficient))
-}
 
 /// The exact quotient of a term by `coefficient` times a product of factors.
 fn divide_term(term: &Term, factors: &[Expr], coefficient: i64) -> Option<Index> {

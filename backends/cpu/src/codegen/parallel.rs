@@ -39,10 +39,7 @@ impl Generator<'_> {
         let extents =
             For::parallel_nest(node).into_iter().map(|node| self.index_value(&self.resolve(&node.extent)));
         let extents = extents.collect::<Outcome<Vec<_>>>()?;
-        let extent = match extents[..] {
-            [extent] => extent,
-            _ => self.product_of_extents(&extents),
-        };
+        let extent = self.product_of_extents(&extents);
         let captures = self.captures();
         let context = self.fill_context(&captures)?;
         self.unit.bodies.push(ParallelBody { node: Arc::clone(node), captures });
@@ -73,15 +70,16 @@ impl Generator<'_> {
         Ok(())
     }
 
-    /// How many iterations a nest has: none where one of its loops has none.
+    /// How many iterations a nest has: none where one of its loops has none, whose extent may be negative.
     fn product_of_extents(&mut self, extents: &[Value]) -> Value {
-        let zero = self.iconst(I64, 0);
-        let mut product = self.iconst(I64, 1);
-        for extent in extents {
-            let extent = self.ins().smax(*extent, zero);
-            product = self.ins().imul(product, extent);
+        if let [single] = extents {
+            return *single;
         }
-        product
+        let (zero, one) = (self.iconst(I64, 0), self.iconst(I64, 1));
+        extents.iter().fold(one, |product, extent| {
+            let extent = self.ins().smax(*extent, zero);
+            self.ins().imul(product, extent)
+        })
     }
 
     fn captures(&self) -> Captures {
@@ -164,19 +162,12 @@ pub(super) fn generate_body(
         if !generator.unit.plan.body.is_nothing() {
             generator.take_workspace()?;
         }
-        let nodes = For::parallel_nest(&body.node);
-        match nodes[..] {
-            [node] => {
-                let extent = generator.resolve(&node.extent);
-                generator.part_of_loop(node.var, &extent, begin, end, &node.body)
-            }
-            _ => generator.part_of_nest(&nodes, begin, end),
-        }
+        generator.part_of_nest(&For::parallel_nest(&body.node), begin, end)
     })
 }
 
 impl Generator<'_> {
-    /// The iterations from `begin` on and before `end` of a nest of loops.
+    /// The iterations from `begin` on and before `end` of a nest of loops, which may be a single one.
     fn part_of_nest(&mut self, nodes: &[&Arc<For>], begin: Value, end: Value) -> Outcome<()> {
         let Some(innermost) = nodes.last() else { return Ok(()) };
         let extents: Vec<Index> = nodes.iter().map(|node| self.resolve(&node.extent)).collect();

@@ -29,13 +29,13 @@ pub(super) fn parallelize_nests(schedule: &mut Schedule) -> Result<(), ScheduleE
         if limit <= 1 {
             continue;
         }
-        let Leading { count, is_symbolic } = leading_loops(schedule, &first, limit);
-        if count == 0 {
+        let extents = leading_extents(schedule, &first, limit);
+        if extents.is_empty() {
             continue;
         }
         let (block, _) = find(schedule, &first.name)?;
-        let mut loops: Vec<LoopRv> = schedule.get_loops(block)?.into_iter().take(count).collect();
-        if count > 1 && !is_symbolic {
+        let mut loops: Vec<LoopRv> = schedule.get_loops(block)?.into_iter().take(extents.len()).collect();
+        if loops.len() > 1 && !extents.contains(&None) {
             loops = vec![schedule.fuse(&loops)?];
         }
         for each in loops {
@@ -59,9 +59,7 @@ fn root_nests(schedule: &Schedule) -> Vec<&Stmt> {
 /// points of its own. The inner part is at least a vector.
 fn move_out_of_recurrence(schedule: &mut Schedule, first: &Block, limit: i64) -> Result<(), ScheduleError> {
     let path = loops_around(&schedule.program().body, first.id).unwrap_or_default();
-    let chained =
-        path.windows(2).take_while(|pair| matches!(&pair[0].body, Stmt::For(node) if node.id == pair[1].id));
-    let chain = &path[..path.len().min(chained.count() + 1)];
+    let chain = perfect_nest(&path);
     let is_open = |node: &Arc<For>| {
         node.kind == LoopKind::Serial
             && is_spatial(&node.body, node.var)
@@ -95,49 +93,45 @@ fn is_ordered(body: &Stmt, var: VarId) -> bool {
     blocks(body).iter().any(|block| is_ordered_by(block, var))
 }
 
-/// The outer loops of a nest that become parallel.
-struct Leading {
-    count: usize,
-    /// Whether an extent of them is symbolic.
-    is_symbolic: bool,
-}
-
 /// How many iterations are assumed of a loop whose extent is symbolic.
 const ASSUMED_EXTENT: i64 = 16;
 
 /// The least number of points in one iteration of a symbolic nest. To find an iteration's place in the nest takes a division for each loop.
 const LEAST_POINTS: i64 = 256;
 
-/// How many perfectly nested outer loops can be parallel together, with at most `limit` iterations; the outermost that has several
-/// iterations counts even when it alone has more. 0 where no loop has several iterations. Where a symbolic extent follows before there
-/// are as many, all loops count around enough points.
-fn leading_loops(schedule: &Schedule, block: &Block, limit: i64) -> Leading {
+/// The extents of the perfectly nested outer loops that can be parallel together, with at most `limit` iterations; the outermost that has
+/// several iterations counts even when it alone has more. Empty where no loop has several iterations. Where a symbolic extent, here
+/// `None`, follows before there are as many, all loops count around enough points.
+fn leading_extents(schedule: &Schedule, block: &Block, limit: i64) -> Vec<Option<i64>> {
     let path = loops_around(&schedule.program().body, block.id).unwrap_or_default();
-    let is_open = |node: &Arc<For>| node.kind == LoopKind::Serial && is_spatial(&node.body, node.var);
-    let chained =
-        path.windows(2).take_while(|pair| matches!(&pair[0].body, Stmt::For(node) if node.id == pair[1].id));
-    let chain = &path[..path.len().min(chained.count() + 1)];
-    let chain = &chain[..chain.iter().take_while(|node| is_open(node)).count()];
-    let extents = || chain.iter().map(|node| node.extent.as_constant());
-    if extents().flatten().any(|extent| extent < 1) {
-        return Leading { count: 0, is_symbolic: false };
+    let is_open = |node: &&&Arc<For>| node.kind == LoopKind::Serial && is_spatial(&node.body, node.var);
+    let open = perfect_nest(&path).iter().take_while(is_open);
+    let mut extents: Vec<Option<i64>> = open.map(|node| node.extent.as_constant()).collect();
+    if extents.iter().flatten().any(|extent| *extent < 1) {
+        return Vec::new();
     }
     let (mut product, mut count) = (1i64, 0);
-    for extent in extents().map_while(|extent| extent) {
+    for extent in extents.iter().map_while(|extent| *extent) {
         if product > 1 && product.saturating_mul(extent) > limit {
             break;
         }
         (product, count) = (product.saturating_mul(extent), count + 1);
     }
-    let is_symbolic =
-        product < limit && chain.get(count).is_some_and(|node| node.extent.as_constant().is_none());
-    if is_symbolic {
+    if product < limit && extents.get(count) == Some(&None) {
         let is_around_enough = |place: &usize| points(&path[place + 1..]) >= LEAST_POINTS;
-        count = (count + 1).max((0..chain.len()).take_while(is_around_enough).count());
+        count = (count + 1).max((0..extents.len()).take_while(is_around_enough).count());
     } else if product <= 1 {
         count = 0;
     }
-    Leading { count, is_symbolic }
+    extents.truncate(count);
+    extents
+}
+
+/// The outer loops around a block of which each is the whole body of the one before.
+fn perfect_nest<'p, 'a>(path: &'p [&'a Arc<For>]) -> &'p [&'a Arc<For>] {
+    let chained =
+        path.windows(2).take_while(|pair| matches!(&pair[0].body, Stmt::For(node) if node.id == pair[1].id));
+    &path[..path.len().min(chained.count() + 1)]
 }
 
 /// How many points loops enumerate, as far as that is known.

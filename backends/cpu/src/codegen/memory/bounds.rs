@@ -32,7 +32,7 @@ impl Generator<'_> {
         if matches!(self.storage.get(&buffer), Some(Storage::Registers(_))) {
             return true;
         }
-        // What is hoisted leaves the branches that it stands in.
+        // Hoisted code runs outside of the branches around the access.
         let facts = if self.hoisted_to.is_some() { &Facts::default() } else { &self.facts };
         self.unit.program.is_provably_inside(buffer, &self.resolve(index), facts, &self.ranges)
     }
