@@ -146,6 +146,10 @@ impl Device for Unlucky {
         self.cpu.compile(programs)
     }
 
+    fn list(&self, program: &Program) -> Result<String, CompileError> {
+        self.cpu.list(program)
+    }
+
     fn allocate(&self, bytes: usize) -> Result<DeviceBuffer, DeviceError> {
         self.cpu.allocate(bytes)
     }

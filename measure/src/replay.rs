@@ -173,11 +173,12 @@ pub fn schedule(bound: &Program, trace: &Trace, context: &RunContext) -> Result<
 /// When lowering or compilation fails.
 pub fn compile(scheduled: &Program, target: &Target) -> Result<Code, ReplayError> {
     let lowered = lower_kernel(scheduled, target)?;
-    let mut compiled = code::compile(&devices::default_device()?, &[&lowered]);
+    let device = devices::default_device()?;
+    let mut compiled = code::compile(&device, &[&lowered]);
     let code = compiled.pop().expect("one result for one program")?;
     Ok(Code {
         code_bytes: code.code_bytes(),
-        disassembly: code.disassembly(),
+        disassembly: code::list(&*device, &lowered)?,
         prologue: lowered.prologue.map(|prologue| prologue.program),
         flat: lowered.main,
     })

@@ -260,7 +260,7 @@ impl KernelEngine<'_> {
                 }
             };
             buffers.push(match self.graph.kernel_constant(*value) {
-                Some(constant) => BufferArgument::Identified(constant.identified_bytes()),
+                Some(constant) => constant.argument(),
                 None => {
                     let bytes = given.get(value).and_then(HostTensor::bytes);
                     BufferArgument::Read(bytes.ok_or_else(|| Fault("an input has no bytes".to_owned()))?)

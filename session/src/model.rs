@@ -5,7 +5,8 @@ use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 use rustc_hash::FxHashMap;
-use tilewright_core::tensor::{AnyTensor, IdentifiedBytes, SharedBytes};
+use tilewright_core::device::BufferArgument;
+use tilewright_core::tensor::{AnyTensor, Loaded, SharedBytes, SourceError, StoredBytes};
 use tilewright_graph::fuse::{Group, groups};
 use tilewright_graph::ir::{Body, Function, Module, Operation, Type, ValueId};
 use tilewright_graph::onnx;
@@ -53,27 +54,51 @@ pub(crate) enum KernelConstant {
     Copied(AnyTensor),
     /// In the memory of the graph's constant, which is aligned.
     Shared(SharedBytes),
+    /// In the model's file, for as long as no kernel reads it in each call.
+    Stored(StoredBytes),
 }
 
 impl KernelConstant {
     fn of(host: &HostTensor) -> Option<Self> {
+        if let Some(stored) = host.absent() {
+            return Some(KernelConstant::Stored(stored));
+        }
         let shared = host.share().map(KernelConstant::Shared);
         shared.or_else(|| host.to_kernel().map(KernelConstant::Copied))
     }
 
-    /// The bytes of the elements.
-    pub(crate) fn bytes(&self) -> &[u8] {
-        match self {
+    /// The bytes of the elements, which stay in memory from now on.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub(crate) fn bytes(&self) -> Result<&[u8], SourceError> {
+        Ok(match self {
             KernelConstant::Copied(tensor) => tensor.bytes(),
             KernelConstant::Shared(bytes) => bytes.bytes(),
+            KernelConstant::Stored(stored) => stored.make_resident()?.bytes(),
+        })
+    }
+
+    /// The elements in memory of their own, if they lie in the file alone.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub(crate) fn load(&self) -> Result<Option<Loaded>, SourceError> {
+        match self {
+            KernelConstant::Stored(stored) if stored.resident().is_none() => stored.load().map(Some),
+            _ => Ok(None),
         }
     }
 
-    /// The same with an identity, under which kernels keep what they compute from them.
-    pub(crate) fn identified_bytes(&self) -> IdentifiedBytes<'_> {
+    /// The elements with an identity, under which kernels keep what they compute from them.
+    pub(crate) fn argument(&self) -> BufferArgument<'_> {
         match self {
-            KernelConstant::Copied(tensor) => tensor.identified_bytes(),
-            KernelConstant::Shared(bytes) => bytes.identified_bytes(),
+            KernelConstant::Copied(tensor) => BufferArgument::Identified(tensor.identified_bytes()),
+            KernelConstant::Shared(bytes) => BufferArgument::Identified(bytes.identified_bytes()),
+            KernelConstant::Stored(stored) => match stored.resident() {
+                Some(resident) => BufferArgument::Identified(resident),
+                None => BufferArgument::Stored(stored),
+            },
         }
     }
 }
@@ -145,7 +170,7 @@ impl Model {
     /// When a pass cannot rebuild it, or an environment variable of [`tilewright_runtime::settings`] has a value without a meaning.
     pub fn from_function(function: &Function) -> Result<Self, Error> {
         settings::check().map_err(|error| Error::Setting(Box::new(error)))?;
-        let optimised = optimise(function)?;
+        let mut optimised = optimise(function)?;
         let ports = |function: &Function, values: &[ValueId]| {
             let port = |&value: &ValueId| Port {
                 name: function.describe(value),
@@ -168,6 +193,7 @@ impl Model {
             integer_products: integer_products(&optimised.body),
             stays_float: stays_float(function, &optimised)?,
         };
+        leave_in_files(&mut optimised.body);
         let mut graph = Graph {
             groups: FxHashMap::default(),
             constants: FxHashMap::default(),
@@ -234,6 +260,18 @@ impl Graph {
     pub(crate) fn kernel_constant(&self, value: ValueId) -> Option<&KernelConstant> {
         let constant = self.constants.get(&value)?;
         constant.kernel.get_or_init(|| KernelConstant::of(&constant.host)).as_ref()
+    }
+}
+
+/// Takes constants out of memory that can be read from their files again: most are laid out by kernels for themselves, once.
+fn leave_in_files(body: &mut Body) {
+    for binding in &mut body.bindings {
+        if let Operation::Constant(tensor) = &mut binding.operation
+            && let Some(stored) = tensor.without_memory()
+        {
+            *tensor = stored;
+        }
+        binding.operation.bodies_mut().into_iter().for_each(leave_in_files);
     }
 }
 

@@ -87,6 +87,10 @@ impl Device for WithTiles {
         self.host.compile(programs)
     }
 
+    fn list(&self, program: &Program) -> Result<String, CompileError> {
+        self.host.list(program)
+    }
+
     fn allocate(&self, bytes: usize) -> Result<DeviceBuffer, DeviceError> {
         self.host.allocate(bytes)
     }

@@ -123,6 +123,10 @@ impl Device for FaultyDevice {
             .collect()
     }
 
+    fn list(&self, program: &Program) -> Result<String, CompileError> {
+        self.inner.list(program)
+    }
+
     fn allocate(&self, bytes: usize) -> Result<DeviceBuffer, DeviceError> {
         self.inner.allocate(bytes)
     }
@@ -165,10 +169,6 @@ impl Executable for FaultyExecutable {
 
     fn code_bytes(&self) -> usize {
         0
-    }
-
-    fn disassembly(&self) -> String {
-        String::new()
     }
 }
 

@@ -150,7 +150,7 @@ fn main() {
         let (micros, bytes) = (compile_time.as_micros(), kernel.code_bytes());
         println!("{name:>12} {gflops:>10.1} {share:>5.0} {micros:>7} µs {bytes:>7}");
         if listing {
-            println!("{}", kernel.disassembly());
+            println!("{}", backend.list(&tile.program()).unwrap_or_else(|error| error.to_string()));
         }
     }
 }

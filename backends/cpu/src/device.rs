@@ -73,6 +73,10 @@ impl Device for CpuDevice {
         }
     }
 
+    fn list(&self, program: &Program) -> Result<String, CompileError> {
+        self.compiler.as_ref().map_err(Clone::clone)?.list(program)
+    }
+
     fn allocate(&self, bytes: usize) -> Result<DeviceBuffer, DeviceError> {
         let memory = HostMemory::zeroed(bytes)
             .map_err(|_| DeviceError::OutOfMemory { device: name(), bytes: bytes as u64 })?;

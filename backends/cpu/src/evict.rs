@@ -8,6 +8,8 @@ use super::memory;
 pub(crate) fn evict(buffers: &[BufferArgument<'_>]) -> bool {
     buffers.iter().all(|buffer| {
         let address = match buffer {
+            // It has no memory, and is not accessed.
+            BufferArgument::Stored(_) => return true,
             BufferArgument::DeviceRead(slice) => memory::address(slice),
             BufferArgument::DeviceWrite(slice) => memory::address(&slice.as_slice()),
             host => host.host_bytes().map(<[u8]>::as_ptr),

@@ -7,13 +7,14 @@ use smallvec::SmallVec;
 use tilewright_core::device::{Arguments, BufferArgument, CallError, Executable};
 use tilewright_core::dtype::DType;
 use tilewright_core::expr::Constant;
+use tilewright_core::flat::access::accessed_buffers;
 use tilewright_core::ids::VarId;
 use tilewright_core::index::Index;
 use tilewright_core::program::Program;
 use tilewright_core::target::RunOptions;
 
 use super::codegen::Need;
-use super::compile::{Code, Compiler};
+use super::compile::Code;
 use super::memory;
 use super::runtime::frame::{HEADER_WORDS, Status};
 use super::runtime::workspace;
@@ -21,8 +22,8 @@ use super::runtime::workspace;
 /// A compiled kernel's entry: a function of the frame's address.
 type Entry = unsafe extern "C" fn(*const u64);
 
-/// The memory that an empty tensor's address points to: loads that a condition leaves out go to a tensor's first element
-/// instead.
+/// The memory that the address of a tensor points to that is empty or not accessed: loads that a condition leaves out go to a tensor's
+/// first element instead.
 #[repr(align(64))]
 struct EmptyTensor(#[expect(dead_code, reason = "only its address is used")] [u8; 64]);
 
@@ -34,14 +35,13 @@ pub(super) struct Kernel {
     /// Keeps the machine code alive.
     _code: Arc<Code>,
     code_bytes: usize,
-    /// The number of symbolic dimensions.
-    dims: Vec<VarId>,
+    name: String,
+    /// The symbolic dimensions and their names.
+    dims: Vec<(VarId, String)>,
     scalars: Vec<DType>,
     tensors: Vec<Tensor>,
     main: Need,
     body: Need,
-    program: Program,
-    compiler: Arc<Compiler>,
 }
 
 /// Facts about a tensor parameter.
@@ -50,6 +50,7 @@ struct Tensor {
     element_bytes: u64,
     extent: Extent,
     is_written: bool,
+    is_accessed: bool,
 }
 
 /// The number of elements of a tensor.
@@ -66,6 +67,10 @@ struct MemoryRange {
 }
 
 impl MemoryRange {
+    fn empty() -> Self {
+        MemoryRange { start: &raw const EMPTY as u64, bytes: 0 }
+    }
+
     fn overlaps(self, other: MemoryRange) -> bool {
         let is_empty = self.bytes == 0 || other.bytes == 0;
         !is_empty && self.start < other.start + other.bytes && other.start < self.start + self.bytes
@@ -86,8 +91,6 @@ pub(super) struct Parts {
     pub(super) main: Need,
     /// The need of each thread inside parallel loops.
     pub(super) body: Need,
-    /// How it was compiled.
-    pub(super) compiler: Arc<Compiler>,
 }
 
 impl Kernel {
@@ -97,6 +100,7 @@ impl Kernel {
     /// `entry` is the address of a compiled [`Entry`] for this very program, which lives as long as `code`.
     pub(super) unsafe fn new(parts: Parts) -> Self {
         let program = parts.program;
+        let accessed = accessed_buffers(&program.body);
         let tensors = program.buffer_params().map(|(id, access)| {
             let buffer = program.buffer(id);
             let constant = buffer.constant_len().and_then(|elements| u64::try_from(elements).ok());
@@ -105,6 +109,7 @@ impl Kernel {
                 element_bytes: buffer.dtype.bytes() as u64,
                 extent: constant.map_or_else(|| Extent::Symbolic(buffer.shape.clone()), Extent::Constant),
                 is_written: access.is_written(),
+                is_accessed: accessed.contains(&id),
             }
         });
         Kernel {
@@ -112,13 +117,12 @@ impl Kernel {
             entry: unsafe { std::mem::transmute::<*const u8, Entry>(parts.entry) },
             _code: parts.code,
             code_bytes: parts.code_bytes,
-            dims: program.dims().map(|(var, _)| var).collect(),
+            name: program.name.to_string(),
+            dims: program.dims().map(|(var, name)| (var, name.to_string())).collect(),
             scalars: program.scalar_params().map(|(_, dtype)| dtype).collect(),
             tensors: tensors.collect(),
             main: parts.main,
             body: parts.body,
-            program,
-            compiler: parts.compiler,
         }
     }
 
@@ -134,10 +138,9 @@ impl Kernel {
     fn check_dims(&self, dims: &[i64]) -> Result<(), CallError> {
         match dims.iter().position(|dim| *dim < 0) {
             None => Ok(()),
-            Some(position) => Err(CallError::Dimension {
-                name: self.program.variable(self.dims[position]).name.to_string(),
-                value: dims[position],
-            }),
+            Some(position) => {
+                Err(CallError::Dimension { name: self.dims[position].1.clone(), value: dims[position] })
+            }
         }
     }
 
@@ -157,6 +160,8 @@ impl Kernel {
             return Err(tensor.problem("is written by the kernel, but was passed for reading only"));
         }
         let address = match argument {
+            BufferArgument::Stored(_) if !tensor.is_accessed => return Ok(MemoryRange::empty()),
+            BufferArgument::Stored(_) => return Err(tensor.problem("is not in memory")),
             BufferArgument::Read(bytes) => Some(bytes.as_ptr()),
             BufferArgument::Identified(identified) => Some(identified.bytes().as_ptr()),
             BufferArgument::Write(bytes) => Some(bytes.as_mut_ptr().cast_const()),
@@ -169,7 +174,7 @@ impl Kernel {
             );
         };
         if found == 0 {
-            return Ok(MemoryRange { start: &raw const EMPTY as u64, bytes: 0 });
+            return Ok(MemoryRange::empty());
         }
         if !address.is_multiple_of(tensor.element_bytes) {
             return Err(tensor.problem("is not aligned to the size of its elements"));
@@ -193,7 +198,7 @@ impl Kernel {
 
     fn workspace_bytes(&self, need: &Need, extent: &dyn Fn(&Index) -> Option<i64>) -> Result<u64, CallError> {
         need.bytes(extent).ok_or_else(|| CallError::Dimension {
-            name: format!("the intermediates of `{}`", self.program.name),
+            name: format!("the intermediates of `{}`", self.name),
             value: i64::MAX,
         })
     }
@@ -246,7 +251,7 @@ impl Executable for Kernel {
         self.check_counts(arguments)?;
         let dims = arguments.dims;
         self.check_dims(dims)?;
-        let dim = |var| dims.get(self.dims.iter().position(|dim| *dim == var)?).copied();
+        let dim = |var| dims.get(self.dims.iter().position(|(dim, _)| *dim == var)?).copied();
         let extent = |index: &Index| index.evaluate(&dim);
 
         let status = Status::default();
@@ -267,15 +272,15 @@ impl Executable for Kernel {
         words[3] = body;
         let called = workspace::with(main, body, |workspace| {
             words[2] = workspace as u64;
-            // SAFETY: `entry` is the kernel of `program`, and the frame is what it expects: a status; a
+            // SAFETY: `entry` is the kernel of the program, and the frame is what it expects: a status; a
             // workspace of as many bytes as the plan that it was compiled with needs, of this thread alone; dimensions
-            // that are not negative; and for each tensor, the address of as many bytes as its shape takes,
-            // aligned to its elements, borrowed for the call, mutably and without overlap if the program
+            // that are not negative; and for each tensor that the program accesses, the address of as many bytes as its
+            // shape takes, aligned to its elements, borrowed for the call, mutably and without overlap if the program
             // stores to it. The code proves or checks that every access stays inside its buffer.
             unsafe { (self.entry)(words.as_ptr()) }
         });
         if let Err(error) = called {
-            let name = format!("the intermediates of `{}`", self.program.name);
+            let name = format!("the intermediates of `{}`", self.name);
             return Err(CallError::Dimension { name, value: error.bytes as i64 });
         }
         match status.failure() {
@@ -300,21 +305,10 @@ impl Executable for Kernel {
     fn code_bytes(&self) -> usize {
         self.code_bytes
     }
-
-    /// Compiles the program once more, with the same settings, this time keeping the text.
-    fn disassembly(&self) -> String {
-        match self.compiler.list(&self.program) {
-            Ok(text) => text,
-            Err(error) => format!("; {error}\n"),
-        }
-    }
 }
 
 impl std::fmt::Debug for Kernel {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Kernel")
-            .field("program", &self.program.name)
-            .field("bytes", &self.code_bytes)
-            .finish()
+        f.debug_struct("Kernel").field("program", &self.name).field("bytes", &self.code_bytes).finish()
     }
 }

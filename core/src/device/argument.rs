@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::{DeviceSlice, DeviceSliceMut};
 use crate::expr::Constant;
-use crate::tensor::{IdentifiedBytes, Identity};
+use crate::tensor::{IdentifiedBytes, Identity, StoredBytes};
 
 /// The arguments of a call, in the order of the program's parameters.
 #[derive(Debug)]
@@ -24,6 +24,8 @@ pub enum BufferArgument<'data> {
     Read(&'data [u8]),
     /// A tensor of the host that is only read, with the identity of its contents: what is computed from it alone may be kept.
     Identified(IdentifiedBytes<'data>),
+    /// A tensor that is only read, whose elements lie elsewhere: a program that reads them needs them in memory first.
+    Stored(&'data StoredBytes),
     /// A tensor of the host that is written, and perhaps read.
     Write(&'data mut [u8]),
     /// A tensor of a device that is only read.
@@ -38,6 +40,7 @@ impl BufferArgument<'_> {
         match self {
             BufferArgument::Read(bytes) => bytes.len(),
             BufferArgument::Identified(identified) => identified.bytes().len(),
+            BufferArgument::Stored(stored) => stored.len(),
             BufferArgument::Write(bytes) => bytes.len(),
             BufferArgument::DeviceRead(slice) => slice.len(),
             BufferArgument::DeviceWrite(slice) => slice.len(),
@@ -60,7 +63,9 @@ impl BufferArgument<'_> {
             BufferArgument::Read(bytes) => Some(bytes),
             BufferArgument::Identified(identified) => Some(identified.bytes()),
             BufferArgument::Write(bytes) => Some(bytes),
-            BufferArgument::DeviceRead(_) | BufferArgument::DeviceWrite(_) => None,
+            BufferArgument::Stored(_) | BufferArgument::DeviceRead(_) | BufferArgument::DeviceWrite(_) => {
+                None
+            }
         }
     }
 
@@ -68,6 +73,7 @@ impl BufferArgument<'_> {
     pub fn identity(&self) -> Option<&Arc<Identity>> {
         match self {
             BufferArgument::Identified(identified) => Some(identified.identity()),
+            BufferArgument::Stored(stored) => Some(stored.identity()),
             BufferArgument::DeviceRead(slice) => slice.identity(),
             BufferArgument::Read(_) | BufferArgument::Write(_) | BufferArgument::DeviceWrite(_) => None,
         }
@@ -78,6 +84,7 @@ impl BufferArgument<'_> {
         match self {
             BufferArgument::Read(bytes) => BufferArgument::Read(bytes),
             BufferArgument::Identified(identified) => BufferArgument::Identified(*identified),
+            BufferArgument::Stored(stored) => BufferArgument::Stored(stored),
             BufferArgument::Write(bytes) => BufferArgument::Write(bytes),
             BufferArgument::DeviceRead(slice) => BufferArgument::DeviceRead(*slice),
             BufferArgument::DeviceWrite(slice) => BufferArgument::DeviceWrite(slice.reborrow()),
@@ -89,6 +96,7 @@ impl BufferArgument<'_> {
         match self {
             BufferArgument::Read(bytes) => BufferArgument::Read(bytes),
             BufferArgument::Identified(identified) => BufferArgument::Identified(*identified),
+            BufferArgument::Stored(stored) => BufferArgument::Stored(stored),
             BufferArgument::Write(bytes) => BufferArgument::Read(bytes),
             BufferArgument::DeviceRead(slice) => BufferArgument::DeviceRead(*slice),
             BufferArgument::DeviceWrite(slice) => BufferArgument::DeviceRead(slice.as_slice()),

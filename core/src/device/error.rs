@@ -1,5 +1,7 @@
 //! Why compiling, calling or using memory failed.
 
+use crate::tensor::SourceError;
+
 /// Why a device could not compile a program.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CompileError {
@@ -115,6 +117,9 @@ pub enum CallError {
         /// be one of several. Compiled code does not know; who has the definition adds it.
         location: Option<String>,
     },
+    /// The elements of a tensor lie elsewhere and cannot be read.
+    #[error(transparent)]
+    Source(#[from] SourceError),
     /// The device has no memory left for the run, or failed.
     #[error(transparent)]
     Device(#[from] DeviceError),

@@ -28,7 +28,4 @@ pub trait Executable: Send + Sync {
 
     /// The size of the machine code, in bytes.
     fn code_bytes(&self) -> usize;
-
-    /// The machine code as text for people, one instruction a line.
-    fn disassembly(&self) -> String;
 }

@@ -50,6 +50,12 @@ pub trait Device: Send + Sync {
     /// Compiles programs of the `Flat` level, one result each. Several programs at once share the fixed costs.
     fn compile(&self, programs: &[&Program]) -> Vec<Result<Box<dyn Executable>, CompileError>>;
 
+    /// Compiles a program of the `Flat` level once more and gives the machine code as text for people, one instruction a line.
+    ///
+    /// # Errors
+    /// As [`Device::compile`].
+    fn list(&self, program: &Program) -> Result<String, CompileError>;
+
     /// Memory of the device, whose contents are unspecified until they are written.
     ///
     /// # Errors

@@ -29,6 +29,15 @@ pub fn for_each_load<'a>(expr: &'a Expr, visit: &mut dyn FnMut(Access<'a>)) {
     Search::new(visit).expr(expr);
 }
 
+/// The buffers that a statement loads from or stores to.
+pub fn accessed_buffers(stmt: &Stmt) -> FxHashSet<BufferId> {
+    let mut buffers = FxHashSet::default();
+    for_each_access(stmt, &mut |access| {
+        buffers.insert(access.buffer);
+    });
+    buffers
+}
+
 /// Whether an expression, or an index inside it, can report an index out of bounds.
 pub fn can_report(expr: &Expr) -> bool {
     let mut ignore = |_: Access<'_>| {};

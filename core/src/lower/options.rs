@@ -18,6 +18,8 @@ pub struct LowerOptions {
     pub max_cut_statements: usize,
     /// How many statements a loop may become when it is written out; a larger one stays a loop.
     pub max_unrolled_statements: usize,
+    /// How many statements a loop of the schedule may become, where that is decided before all else.
+    pub max_scheduled_unrolling: Option<usize>,
     /// The largest intermediate, in bytes, that is kept in memory of its thread alone.
     pub max_local_bytes: usize,
     /// The names of the [tensor intrinsics](crate::intrinsic) that the backend emits. They stay marked in the flat
@@ -34,6 +36,7 @@ impl Default for LowerOptions {
             max_partition_statements: 256,
             max_cut_statements: 2048,
             max_unrolled_statements: 512,
+            max_scheduled_unrolling: None,
             max_local_bytes: 64 << 10,
             intrinsics: Vec::new(),
         }
@@ -44,9 +47,9 @@ impl LowerOptions {
     /// The same with less code: loops stay loops where writing them out makes many statements.
     pub fn compact(self) -> Self {
         LowerOptions {
-            max_partition_statements: 64,
             max_cut_statements: 256,
             max_unrolled_statements: 64,
+            max_scheduled_unrolling: Some(64),
             ..self
         }
     }

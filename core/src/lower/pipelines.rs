@@ -59,7 +59,9 @@ use Level::{Blocks, Flat, Loops};
 /// For a processor with vector registers and a pool of threads.
 static CPU: Pipeline = Pipeline {
     to_loops: &[
-        // First: an expanded intrinsic is ordinary statements to all other passes.
+        // First: it decides how many statements all other passes see.
+        Pass::new("limit_unrolling", Some(Blocks), to_loops::limit_unrolling::limit_unrolling),
+        // Early: an expanded intrinsic is ordinary statements to all other passes.
         Pass::new("expand_intrinsics", Some(Blocks), to_loops::expand_intrinsics::expand_intrinsics),
         // Removes the last form that only schedules know. It reads iterators and reductions off the blocks.
         Pass::new("lower_blocks", None, to_loops::lower_blocks::lower_blocks),

@@ -24,6 +24,7 @@ mod random;
 mod shape;
 mod slice;
 pub mod spare;
+mod stored;
 mod view;
 
 pub use any::AnyTensor;
@@ -39,6 +40,7 @@ pub(crate) use identity::IdentityCell;
 pub use identity::{Derived, IdentifiedBytes, Identity, SharedBytes};
 pub use random::Random;
 pub use shape::{ShapeError, checked_len};
+pub use stored::{Loaded, Source, SourceError, StoredBytes};
 pub use view::{NotContiguous, TensorView, TensorViewMut};
 
 /// The alignment of every owned tensor, in bytes: a cache line and the widest vector register.

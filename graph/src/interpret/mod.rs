@@ -352,9 +352,15 @@ impl<'m> Frame<'_, 'm> {
         RunError::Arguments { function: self.function.name.to_string(), reason: fault.0 }
     }
 
+    /// A value, with its elements in memory.
     fn get(&self, value: ValueId) -> Result<Value, Fault> {
         let bound = self.values.get(value.index()).and_then(Option::clone);
-        bound.ok_or_else(|| Fault(format!("value `{}` is not bound", self.function.describe(value))))
+        let bound =
+            bound.ok_or_else(|| Fault(format!("value `{}` is not bound", self.function.describe(value))))?;
+        if let Value::Tensor(tensor) = &bound {
+            tensor.load().map_err(|error| Fault(error.to_string()))?;
+        }
+        Ok(bound)
     }
 
     fn get_all(&self, values: &[ValueId]) -> Result<Vec<Value>, Fault> {

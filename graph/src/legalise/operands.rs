@@ -68,6 +68,7 @@ impl<'a> Operands<'a> {
         match signature.and_then(|signature| Some((signature, signature.contents.as_ref()?))) {
             Some((signature, contents)) => {
                 signature.note_contents(&self.decisions);
+                contents.load().map_err(|error| Unsupported::Fault(error.to_string()))?;
                 Ok(Some(contents))
             }
             None => unsupported!("input {place} of {} is not known before it runs", self.name()),
@@ -106,6 +107,7 @@ impl<'a> Operands<'a> {
         let signature = self.fusion.inputs.get(&value);
         signature.inspect(|signature| signature.note_contents(&self.decisions));
         let contents = signature.and_then(|signature| signature.contents.as_ref());
+        let contents = contents.filter(|contents| contents.load().is_ok());
         let numbers = contents.and_then(|contents| contents.cast(ElementType::F64).ok());
         numbers.is_some_and(|numbers| {
             numbers.as_slice::<f64>().is_some_and(|numbers| numbers.iter().all(|&number| number == 0.0))

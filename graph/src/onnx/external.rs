@@ -1,14 +1,14 @@
 //! Tensor data in files beside a model.
 
-use std::fs::File;
-use std::io::{Read, Seek, SeekFrom};
 use std::path::{Component, Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 
-use bytes::Bytes;
+use rustc_hash::FxHashMap;
 
 use crate::onnx::error::OnnxError;
 use crate::onnx::schema::TensorProto;
 use crate::onnx::thin;
+use crate::tensor::region::{Region, TensorFile};
 
 /// Reads tensor data from files in the folder of a model, and from nowhere else.
 #[derive(Clone, Debug)]
@@ -17,12 +17,14 @@ pub struct ExternalData {
     folder: Option<PathBuf>,
     /// The model's own file, in which the elements of large tensors lie.
     own: Option<PathBuf>,
+    /// The files that have been read.
+    open: Arc<Mutex<FxHashMap<PathBuf, Arc<TensorFile>>>>,
 }
 
 impl ExternalData {
     /// Data beside no model: every tensor that lies elsewhere is refused.
     pub fn none() -> Self {
-        ExternalData { folder: None, own: None }
+        ExternalData { folder: None, own: None, open: Arc::default() }
     }
 
     /// Data in the folder of the model file.
@@ -36,14 +38,14 @@ impl ExternalData {
         };
         let resolved = folder.canonicalize();
         let folder = resolved.map_err(|source| OnnxError::File { path: folder.to_owned(), source })?;
-        Ok(ExternalData { folder: Some(folder), own: Some(model.to_owned()) })
+        Ok(ExternalData { folder: Some(folder), own: Some(model.to_owned()), open: Arc::default() })
     }
 
-    /// The bytes of a tensor whose data lie in a file.
+    /// The place of a tensor whose data lie in a file.
     ///
     /// # Errors
     /// When the file is outside the folder, also by way of a link, or too short for the tensor.
-    pub(crate) fn read(&self, proto: &TensorProto) -> Result<Bytes, OnnxError> {
+    pub(crate) fn find(&self, proto: &TensorProto) -> Result<Region, OnnxError> {
         let field = |key: &str| {
             proto.external_data.iter().find(|entry| entry.key == key).map(|entry| &entry.value[..])
         };
@@ -61,14 +63,14 @@ impl ExternalData {
         };
         let (offset, length) = (number("offset")?.unwrap_or(0), number("length")?);
         let path = self.resolve(location).map_err(refuse)?;
-        read_part(&path, offset, length).map_err(|error| refuse(error.to_string()))
+        self.region(&path, offset, length).map_err(|error| refuse(error.to_string()))
     }
 
-    /// The bytes of a tensor whose data lie in the model's own file.
+    /// The place of a tensor whose data lie in the model's own file.
     ///
     /// # Errors
     /// When the file cannot be read there.
-    pub(crate) fn read_own(&self, proto: &TensorProto) -> Result<Bytes, OnnxError> {
+    pub(crate) fn find_own(&self, proto: &TensorProto) -> Result<Region, OnnxError> {
         let refuse = |reason: String| OnnxError::Tensor { tensor: proto.name.clone(), reason };
         let number = |key: &str| {
             let entry = proto.external_data.iter().find(|entry| entry.key == key);
@@ -76,10 +78,24 @@ impl ExternalData {
         };
         match (&self.own, number(thin::OFFSET), number(thin::LENGTH)) {
             (Some(own), Some(offset), Some(length)) => {
-                read_part(own, offset, Some(length)).map_err(|error| refuse(error.to_string()))
+                self.region(own, offset, Some(length)).map_err(|error| refuse(error.to_string()))
             }
             _ => Err(refuse(format!("data location {} is unknown", proto.data_location))),
         }
+    }
+
+    /// Part of a file, which stays open.
+    fn region(&self, path: &Path, offset: u64, length: Option<u64>) -> std::io::Result<Region> {
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let file = match open.get(path) {
+            Some(file) => Arc::clone(file),
+            None => {
+                let file = Arc::new(TensorFile::open(path)?);
+                open.insert(path.to_owned(), Arc::clone(&file));
+                file
+            }
+        };
+        Region::of(&file, offset, length)
     }
 
     /// The file that a location names, inside the folder.
@@ -102,29 +118,10 @@ impl ExternalData {
     }
 }
 
-/// Reads part of a file. Memory is taken only for bytes that the file has.
-fn read_part(path: &Path, offset: u64, length: Option<u64>) -> std::io::Result<Bytes> {
-    let mut file = File::open(path)?;
-    let total = file.metadata()?.len();
-    let available = total.checked_sub(offset).ok_or_else(|| short(total, offset, 0))?;
-    let length = length.unwrap_or(available);
-    if length > available {
-        return Err(short(total, offset, length));
-    }
-    file.seek(SeekFrom::Start(offset))?;
-    let mut bytes = Vec::with_capacity(usize::try_from(length).map_err(std::io::Error::other)?);
-    file.take(length).read_to_end(&mut bytes)?;
-    Ok(bytes.into())
-}
-
-fn short(total: u64, offset: u64, length: u64) -> std::io::Error {
-    std::io::Error::other(format!(
-        "the file has {total} bytes, the tensor needs {length} from byte {offset} on"
-    ))
-}
-
 #[cfg(test)]
 mod tests {
+    use tilewright_core::tensor::Source;
+
     use super::*;
     use crate::onnx::schema::StringStringEntryProto;
 
@@ -150,18 +147,24 @@ mod tests {
         std::fs::write(outer.path().join("secret"), b"outside").unwrap();
         std::fs::write(folder.join("weights"), b"0123456789").unwrap();
         let external = ExternalData::beside(&folder.join("model.onnx")).unwrap();
-        assert_eq!(external.read(&tensor("weights", 2, 3)).unwrap(), "234");
-        assert_eq!(external.read(&tensor("./weights", 10, 0)).unwrap(), "");
+        let read = |location, offset, length| {
+            let region = external.find(&tensor(location, offset, length)).unwrap();
+            let mut bytes = vec![0; region.len()];
+            region.read(&mut bytes).unwrap();
+            bytes
+        };
+        assert_eq!(read("weights", 2, 3), b"234");
+        assert_eq!(read("./weights", 10, 0), b"");
         for location in ["../secret", "", "/etc/hostname", "sub/../../secret"] {
-            let error = external.read(&tensor(location, 0, 1)).unwrap_err().to_string();
+            let error = external.find(&tensor(location, 0, 1)).unwrap_err().to_string();
             assert!(error.contains("inside the model's folder"), "{location}: {error}");
         }
-        let error = external.read(&tensor("weights", 8, 3)).unwrap_err().to_string();
+        let error = external.find(&tensor("weights", 8, 3)).unwrap_err().to_string();
         assert_eq!(
             error,
             "tensor `w` names the file `weights`: the file has 10 bytes, the tensor needs 3 from byte 8 on"
         );
-        assert!(ExternalData::none().read(&tensor("weights", 0, 1)).is_err());
+        assert!(ExternalData::none().find(&tensor("weights", 0, 1)).is_err());
     }
 
     #[cfg(unix)]
@@ -173,7 +176,7 @@ mod tests {
         std::fs::write(outer.path().join("secret"), b"outside").unwrap();
         std::os::unix::fs::symlink(outer.path().join("secret"), folder.join("weights")).unwrap();
         let external = ExternalData::beside(&folder.join("model.onnx")).unwrap();
-        let error = external.read(&tensor("weights", 0, 1)).unwrap_err().to_string();
+        let error = external.find(&tensor("weights", 0, 1)).unwrap_err().to_string();
         assert!(error.contains("a link to a place outside"), "{error}");
     }
 }

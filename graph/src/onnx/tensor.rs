@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use half::{bf16, f16};
+use tilewright_core::tensor::Source;
 
 use crate::onnx::error::OnnxError;
 use crate::onnx::external::ExternalData;
@@ -72,11 +73,19 @@ pub(crate) fn read_tensor(proto: &TensorProto, external: &ExternalData) -> Resul
     if element == ElementType::String {
         return read_strings(proto, &shape).map_err(refuse);
     }
-    let raw = match proto.data_location {
-        0 => proto.raw_data.clone(),
-        1 => external.read(proto)?,
-        thin::OWN_FILE => external.read_own(proto)?,
+    let region = match proto.data_location {
+        0 => None,
+        1 => Some(external.find(proto)?),
+        thin::OWN_FILE => Some(external.find_own(proto)?),
         other => return Err(refuse(format!("data location {other} is unknown"))),
+    };
+    let raw = match &region {
+        None => proto.raw_data.clone(),
+        Some(region) => {
+            let mut bytes = vec![0; region.len()];
+            region.read(&mut bytes).map_err(|error| refuse(error.to_string()))?;
+            bytes.into()
+        }
     };
     let tensor = with_element!(element, T => {
         let elements = if raw.is_empty() && proto.data_location == 0 {
@@ -88,8 +97,15 @@ pub(crate) fn read_tensor(proto: &TensorProto, external: &ExternalData) -> Resul
         };
         HostTensor::of_buffer(&shape, elements)
     });
-    tensor.map_err(|error: TensorError| refuse(error.to_string()))
+    let tensor = tensor.map_err(|error: TensorError| refuse(error.to_string()))?;
+    Ok(match region {
+        Some(region) if cfg!(target_endian = "little") && region.len() >= LARGE => tensor.in_file(region),
+        _ => tensor,
+    })
 }
+
+/// Elements that take fewer bytes than this stay in memory.
+const LARGE: usize = 1 << 16;
 
 /// A tensor as a file has it, in raw bytes but for strings.
 pub(crate) fn write_tensor(name: &str, tensor: &HostTensor) -> TensorProto {

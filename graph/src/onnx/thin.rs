@@ -224,10 +224,24 @@ mod tests {
             assert_eq!(model.tensor(proto).unwrap(), HostTensor::vector(expected), "{}", proto.name);
         }
         assert_eq!(model.files().unwrap(), []);
+        // Elements leave memory and come back.
+        let large = model.tensor(&graph.initializer[1]).unwrap();
+        let absent = large.without_memory().expect("it is in the file");
+        assert!(large.absent().is_none() && absent.absent().is_some(), "one is in memory");
+        assert!(model.tensor(&graph.initializer[0]).unwrap().without_memory().is_none(), "it is small");
+        assert_eq!(absent.absent().unwrap().load().unwrap().bytes(), large.bytes().unwrap());
+        assert_eq!((absent.load(), &absent), (Ok(()), &large));
+        // What is changed is not what the file has.
+        let mut changed = large.without_memory().unwrap();
+        changed.load().unwrap();
+        assert!(changed.overwrite(&vec![0; 200_000]) && changed.without_memory().is_none());
+        let absent = large.without_memory().unwrap();
         // A file that has become shorter is an error that names the tensor.
         std::fs::write(&path, &whole.encode_to_vec()[..1000]).unwrap();
         let error = model.tensor(&graph.initializer[1]).unwrap_err().to_string();
         assert!(error.contains("large"), "{error}");
+        let error = absent.load().unwrap_err().to_string();
+        assert!(error.contains("model.onnx") && error.contains("has changed"), "{error}");
     }
 
     #[test]

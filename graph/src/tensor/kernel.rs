@@ -3,9 +3,11 @@
 use std::sync::Arc;
 
 use tilewright_core::dtype::DType;
-use tilewright_core::tensor::{AnyTensor, SharedBytes};
+use tilewright_core::tensor::{ALIGNMENT, AnyTensor, SharedBytes, StoredBytes};
 
-use crate::tensor::{Buffer, Element, ElementType, Elements, HostTensor, TensorError};
+use crate::tensor::buffer::Aligned;
+use crate::tensor::region::Region;
+use crate::tensor::{Buffer, Element, ElementType, Elements, HostTensor, Stored, TensorError};
 
 /// Runs one expression with the elements that kernels can take bound to a name; `$otherwise` for others.
 macro_rules! with_kernel_elements {
@@ -48,9 +50,34 @@ impl HostTensor {
     /// as kernels like them.
     pub fn share(&self) -> Option<SharedBytes> {
         with_kernel_elements!(&self.elements, values => match **values {
-            Buffer::Aligned(_) => Some(SharedBytes::new(Arc::new(Shared(Arc::clone(values))))),
+            Buffer::Aligned(_) | Buffer::Stored(_) => Some(SharedBytes::new(Arc::new(Shared(Arc::clone(values))))),
             Buffer::Plain(_) => None,
         }, else None)
+    }
+
+    /// Where kernels find the elements, if they are in a file alone.
+    pub fn absent(&self) -> Option<StoredBytes> {
+        with_kernel_elements!(&self.elements, values => match &**values {
+            Buffer::Stored(stored) => Some(StoredBytes::new(Arc::new(stored.absent()?.clone()))),
+            Buffer::Aligned(_) | Buffer::Plain(_) => None,
+        }, else None)
+    }
+
+    /// The same tensor, whose elements a file has in the machine's order of bytes. Truth values stay as they are: not every byte is one.
+    pub(crate) fn in_file(mut self, region: Region) -> Self {
+        fn put<T: tilewright_core::tensor::Element>(values: &mut Arc<Buffer<T>>, region: Region) {
+            if T::DTYPE == DType::Bool {
+                return;
+            }
+            if let Some(own) = Arc::get_mut(values)
+                && let Buffer::Aligned(elements) = own
+            {
+                let elements = std::mem::replace(elements, Aligned::new(ALIGNMENT));
+                *own = Buffer::Stored(Stored::of(region, elements));
+            }
+        }
+        with_kernel_elements!(&mut self.elements, values => put(values, region), else ());
+        self
     }
 
     /// The same elements, aligned as kernels like them: what is computed once for a graph and read in each of its runs.

@@ -5,13 +5,14 @@ mod cast;
 mod element;
 mod kernel;
 mod number;
+pub(crate) mod region;
 mod shape;
 pub mod small;
 
 use std::fmt;
 use std::sync::Arc;
 
-pub use buffer::Buffer;
+pub use buffer::{Buffer, Stored};
 pub use cast::CastError;
 pub use element::{Element, ElementType, Elements, UnknownElementType};
 pub(crate) use element::{with_element, with_elements, with_float, with_listed, with_number, with_small};
@@ -118,6 +119,24 @@ impl HostTensor {
         self.len() == 0
     }
 
+    /// Reads elements that are in a file alone into memory, where they stay. Elements have to be loaded before they are asked for.
+    ///
+    /// # Errors
+    /// [`TensorError::Source`] when the file cannot be read, or has changed.
+    pub fn load(&self) -> Result<(), TensorError> {
+        Ok(with_elements!(&self.elements, values => values.load())?)
+    }
+
+    /// The same tensor without its elements in memory, if they can be read again from the file that they come from.
+    pub fn without_memory(&self) -> Option<Self> {
+        fn of<T: Element>(shape: &[usize], values: &Buffer<T>) -> Option<HostTensor> {
+            let Buffer::Stored(stored) = values else { return None };
+            let elements = T::wrap(Buffer::Stored(stored.without_memory()));
+            Some(HostTensor { shape: shape.to_vec(), elements })
+        }
+        with_elements!(&self.elements, values => of(&self.shape, values))
+    }
+
     /// The elements with their type.
     pub fn elements(&self) -> &Elements {
         &self.elements
@@ -142,8 +161,8 @@ impl HostTensor {
         match &self.elements {
             Elements::String(values) => values.iter().map(|value| value.len()).sum(),
             elements => {
-                fn bytes<T>(values: &Arc<Buffer<T>>) -> usize {
-                    std::mem::size_of_val(&values[..])
+                fn bytes<T>(values: &Buffer<T>) -> usize {
+                    size_of::<T>() * values.len()
                 }
                 with_elements!(elements, values => bytes(values))
             }
@@ -156,6 +175,9 @@ impl fmt::Debug for HostTensor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         const SHOWN: usize = 8;
         write!(f, "{}{:?}", self.element(), self.shape)?;
+        if let Err(error) = self.load() {
+            return write!(f, "[{error}]");
+        }
         with_elements!(&self.elements, values => {
             f.debug_list().entries(values.iter().take(SHOWN)).finish()?;
             if values.len() > SHOWN { f.write_str("…") } else { Ok(()) }

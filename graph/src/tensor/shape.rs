@@ -1,5 +1,7 @@
 //! Shapes of host tensors: sizes, strides, broadcasting, and walking through all places.
 
+use tilewright_core::tensor::SourceError;
+
 use crate::tensor::ElementType;
 
 /// Why a tensor cannot be made or read.
@@ -29,6 +31,9 @@ pub enum TensorError {
         /// The type of the tensor.
         found: ElementType,
     },
+    /// The elements lie in a file that cannot be read.
+    #[error(transparent)]
+    Source(#[from] SourceError),
     /// Two shapes do not broadcast.
     #[error(
         "shapes {left:?} and {right:?} do not broadcast: dimensions must be equal or 1, counted from the last"

@@ -9,7 +9,7 @@ use tilewright_core::device::{
 use tilewright_core::dtype::DType;
 use tilewright_core::lower::LoweredPrologue;
 use tilewright_core::target::RunOptions;
-use tilewright_core::tensor::Identity;
+use tilewright_core::tensor::{Identity, Loaded};
 
 use super::packed::{Owner, Packed};
 
@@ -84,7 +84,7 @@ impl Prologue {
                 return Ok(ForCall::Kept(packed));
             }
             self.refuse_recording()?;
-            let pack = || self.compute(self.allocate()?, arguments, options);
+            let pack = || self.compute_once(arguments, options);
             if let Some(packed) = self.owner.find_or_pack(identities, self.bytes(), pack)? {
                 return Ok(ForCall::Kept(packed));
             }
@@ -92,7 +92,8 @@ impl Prologue {
         self.refuse_recording()?;
         let spare = self.spare.lock().unwrap_or_else(PoisonError::into_inner).take();
         let memory = spare.map_or_else(|| self.allocate(), Ok)?;
-        Ok(ForCall::Once(self.compute(memory, arguments, options)?, self))
+        // Elements that lie elsewhere stay in memory from now on: the next call needs them again.
+        Ok(ForCall::Once(self.compute(memory, arguments, &[], options)?, self))
     }
 
     /// Refuses to compute while runs are recorded: the results would be there after the first launch alone.
@@ -112,10 +113,24 @@ impl Prologue {
         Ok(self.results.iter().map(|bytes| self.device.allocate(*bytes)).collect::<Result<_, _>>()?)
     }
 
+    /// Computes results that are kept. Elements that lie elsewhere are in memory only meanwhile.
+    fn compute_once(&self, arguments: &Arguments<'_, '_>, options: RunOptions) -> Result<Packed, CallError> {
+        // The memory that stays is taken first: the other is then given back from the end of the heap, and taken again for the next kernel.
+        let memory = self.allocate()?;
+        let load = |position: &usize| match arguments.buffers.get(*position) {
+            Some(BufferArgument::Stored(stored)) if stored.resident().is_none() => stored.load().map(Some),
+            _ => Ok(None),
+        };
+        let loaded = self.constants.iter().map(load).collect::<Result<Vec<_>, _>>()?;
+        self.compute(memory, arguments, &loaded, options)
+    }
+
+    /// Runs the prologue. `loaded` has the elements of constants that are in memory for this run alone.
     fn compute(
         &self,
         mut memory: Packed,
         arguments: &Arguments<'_, '_>,
+        loaded: &[Option<Loaded>],
         options: RunOptions,
     ) -> Result<Packed, CallError> {
         let given = arguments.buffers.len();
@@ -123,8 +138,14 @@ impl Prologue {
         if given < last {
             return Err(CallError::Count { sort: "tensors", expected: last, found: given });
         }
-        let constants = self.constants.iter().map(|position| arguments.buffers[*position].to_read());
-        let mut buffers: SmallVec<[BufferArgument<'_>; 8]> = constants.collect();
+        let mut buffers: SmallVec<[BufferArgument<'_>; 8]> = SmallVec::new();
+        for (place, position) in self.constants.iter().enumerate() {
+            buffers.push(match (&arguments.buffers[*position], loaded.get(place)) {
+                (_, Some(Some(loaded))) => BufferArgument::Read(loaded.bytes()),
+                (BufferArgument::Stored(stored), _) => BufferArgument::Identified(stored.make_resident()?),
+                (argument, _) => argument.to_read(),
+            });
+        }
         buffers.extend(memory.iter_mut().map(|buffer| BufferArgument::DeviceWrite(buffer.as_mut_slice())));
         self.executable.run(&mut Arguments { dims: &[], scalars: &[], buffers: &mut buffers }, options)?;
         drop(buffers);

@@ -29,12 +29,21 @@ pub(super) struct Version {
     pub(super) source: Source,
     pub(super) trace: Trace,
     pub(super) scheduled: Program,
-    pub(super) lowered: LoweredKernel,
+    /// How it was lowered. The lowered program is not kept: it is much larger than the scheduled one.
+    options: LowerOptions,
     /// Why better schedules were not used.
     pub(super) notes: Vec<String>,
 }
 
 impl Version {
+    /// The program that was compiled.
+    ///
+    /// # Errors
+    /// None that lowering has not given before.
+    pub(super) fn lower(&self) -> Result<LoweredKernel, LowerError> {
+        lower_kernel_with(&self.scheduled, &self.options, &mut |_, _| {})
+    }
+
     /// Whether its schedule is that of a record of these very dimensions.
     pub(super) fn has_record(&self) -> bool {
         matches!(self.source, Source::Exact { .. })
@@ -232,6 +241,6 @@ fn build_with(
     dump.print(what, "flat", || lowered.main.to_string());
     let mut compiled = code::compile(&device, &[&lowered]);
     let code = compiled.pop().expect("one result for one program")?;
-    dump.print(what, "assembly", || code.disassembly());
-    Ok(Version { code, passed, source, trace, scheduled, lowered, notes: Vec::new() })
+    dump.print(what, "assembly", || code::list(&*device, &lowered).unwrap_or_else(|error| error.to_string()));
+    Ok(Version { code, passed, source, trace, scheduled, options, notes: Vec::new() })
 }

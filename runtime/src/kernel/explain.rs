@@ -9,6 +9,7 @@ use tilewright_search::records::Shape;
 
 use super::versions::DeviceGeneration;
 use super::{Kernel, Source};
+use crate::code;
 use crate::devices::{self, DeviceId};
 use crate::error::Error;
 
@@ -56,6 +57,8 @@ pub fn explain(kernel: &Kernel, dims: &[(&str, i64)]) -> Result<Explanation, Err
 pub fn explain_on(kernel: &Kernel, device: DeviceId, dims: &[(&str, i64)]) -> Result<Explanation, Error> {
     let dims = kernel.dims_by_name(dims)?;
     let version = kernel.best_version(&dims, DeviceGeneration::now(device))?;
+    let lowered = version.lower()?;
+    let disassembly = code::list(&*devices::device(device)?, &lowered)?;
     Ok(Explanation {
         kernel: kernel.name().to_owned(),
         shape: kernel.shape(&dims),
@@ -67,10 +70,10 @@ pub fn explain_on(kernel: &Kernel, device: DeviceId, dims: &[(&str, i64)]) -> Re
             Ok(gpu) => report(&version.scheduled, gpu),
             Err(_) => Vec::new(),
         },
-        flat: version.lowered.main.clone(),
-        prologue: version.lowered.prologue.as_ref().map(|prologue| prologue.program.clone()),
+        flat: lowered.main,
+        prologue: lowered.prologue.map(|prologue| prologue.program),
         code_bytes: version.code.code_bytes(),
-        disassembly: version.code.disassembly(),
+        disassembly,
     })
 }
 

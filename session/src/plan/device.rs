@@ -9,6 +9,7 @@ use smallvec::SmallVec;
 use tilewright_core::device::{
     BufferArgument, DeviceBuffer, DeviceError, DeviceSlice, DeviceSliceMut, RecordedRuns,
 };
+use tilewright_core::tensor::SourceError;
 use tilewright_graph::ir::ValueId;
 use tilewright_graph::operator::{Arguments, Value};
 use tilewright_graph::tensor::HostTensor;
@@ -221,7 +222,14 @@ impl OnDevice {
                 node: "a constant".to_owned(),
                 reason: "it has no bytes".to_owned(),
             })?;
-            let buffer = self.copy(constant.bytes())?;
+            let unreadable = |error: SourceError| Error::Operator {
+                node: "a constant".to_owned(),
+                reason: error.to_string(),
+            };
+            let buffer = match constant.load().map_err(unreadable)? {
+                Some(loaded) => self.copy(loaded.bytes()),
+                None => self.copy(constant.bytes().map_err(unreadable)?),
+            }?;
             self.constants.insert(value, buffer);
         }
         Ok(())

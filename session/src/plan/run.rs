@@ -126,7 +126,9 @@ impl Plan {
         match slice.place {
             Place::Input(place) => part_of(inputs[place], slice),
             Place::Constant(value) => {
-                part_of(graph.constant(value).expect("a plan names constants of its graph"), slice)
+                let constant = graph.constant(value).expect("a plan names constants of its graph");
+                constant.load()?;
+                part_of(constant, slice)
             }
             Place::Known(place) => Ok(host(slice, slice.of(self.known[place].bytes()))?),
             Place::Arena(offset, size) => Ok(host(slice, slice.of(&memory.0[offset..offset + size]))?),
@@ -192,8 +194,11 @@ impl Plan {
                     let constant = graph.kernel_constant(value);
                     let constant = constant.ok_or_else(|| failed(step, "a constant has no bytes"))?;
                     match slice.part {
-                        Some(_) => BufferArgument::Read(slice.of(constant.bytes())),
-                        None => BufferArgument::Identified(constant.identified_bytes()),
+                        Some(_) => {
+                            let bytes = constant.bytes().map_err(|error| failed(step, error.to_string()))?;
+                            BufferArgument::Read(slice.of(bytes))
+                        }
+                        None => constant.argument(),
                     }
                 }
                 Place::Known(place) => BufferArgument::Identified(self.known[place].identified_bytes()),

@@ -77,7 +77,6 @@ impl Compiler {
                 code_bytes: placed.code_bytes,
                 main: placed.needs.main,
                 body: placed.needs.body,
-                compiler: Arc::clone(self),
             };
             // SAFETY: `entry` is the finalized main function of this program, with the signature that `generate`
             // gives it, in the module that `code` owns.

@@ -4,7 +4,7 @@ use tilewright_core::device::Device;
 use tilewright_core::dtype::DType;
 use tilewright_core::tensor::{AnyTensor, Random};
 
-use crate::support::{Call, compile, host, program};
+use crate::support::{Call, host, list, program};
 
 const NARROW: [DType; 5] = [DType::I8, DType::U8, DType::Bool, DType::F16, DType::BF16];
 
@@ -163,7 +163,7 @@ fn packing_takes_no_byte_on_its_own() {
         row = width * columns,
         quarter = width * columns / 4,
     );
-    let listing = compile(host(), &program(&text)).disassembly();
+    let listing = list(host(), &program(&text));
     assert!(listing.contains("vpshufb") && !listing.contains("movzx"), "{listing}");
 }
 
@@ -192,7 +192,7 @@ fn what_a_branch_says_is_known_to_the_copy_in_it() {
     );
     let program = program(&text);
     call(DType::U8, 150_528, 355_264).check(&program);
-    let listing = compile(host(), &program).disassembly();
+    let listing = list(host(), &program);
     let copies = listing.lines().filter(|line| line.contains("vpshufb") && line.contains("zmm")).count();
     let has_avx512 = listing.contains("zmm");
     assert!(copies > 0 || !has_avx512, "the inner part is no copy of vectors:\n{listing}");
@@ -248,7 +248,7 @@ fn planes_of_any_size_are_padded_by_vectors() {
                 let plain = call(dtype, height * width * channels, 3 * height * width * channels);
                 Call { dims: vec![height, width], ..plain }.check(&program);
             }
-            let listing = compile(host(), &program).disassembly();
+            let listing = list(host(), &program);
             let count = listing.lines().count() as i64;
             assert!(count < 400 + 2 * channels, "{channels} of {dtype}: {count} lines\n{listing}");
         }

@@ -7,7 +7,7 @@ use tilewright_core::target::RunOptions;
 use tilewright_core::tensor::AnyTensor;
 use tilewright_cpu::CpuDevice;
 
-use crate::support::{Call, compile, host, program};
+use crate::support::{Call, compile, host, list, program};
 
 fn random(dtype: DType, len: usize, seed: u64) -> AnyTensor {
     AnyTensor::random(dtype, &[len], seed).expect("a small tensor")
@@ -109,7 +109,7 @@ fn what_a_schedule_asks_for_is_in_the_code() {
     let program = program(&rows("f32", 5, 128, 32));
     let narrow = CpuDevice::without_features("-avx512f").expect("a known feature");
     for backend in [host(), &narrow] {
-        let listing = compile(backend, &program).disassembly();
+        let listing = list(backend, &program);
         if !listing.contains("vzeroupper") {
             continue;
         }
@@ -132,7 +132,7 @@ fn what_every_run_reads_again_is_not_asked_for_a_run_ahead() {
                }}
              }}"
         ));
-        compile(host(), &program).disassembly().matches("prefetcht").count()
+        list(host(), &program).matches("prefetcht").count()
     };
     let (near, next_run) = (count(15), count(16));
     // With vectors of 128 bits there is no leaf, and nothing is prefetched.
@@ -171,7 +171,7 @@ fn a_loop_asks_for_its_share_of_what_the_loops_beside_it_read() {
             let program = normalized(read, iterations, rows);
             let tensors = vec![random(DType::F32, 2048, 1), zeros(DType::F32, 80 * iterations)];
             Call { tensors, ..Call::default() }.check(&program);
-            let listing = compile(host(), &program).disassembly();
+            let listing = list(host(), &program);
             if listing.contains("vzeroupper") {
                 assert_eq!(
                     listing.matches("prefetcht0").count(),

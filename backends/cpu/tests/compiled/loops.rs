@@ -7,7 +7,7 @@ use tilewright_core::lower::{LowerOptions, lower};
 use tilewright_core::tensor::AnyTensor;
 
 use crate::execute::agree;
-use crate::support::{Call, compile, host, program};
+use crate::support::{Call, compile, host, list, program};
 
 fn random(dtype: DType, len: usize, seed: u64) -> AnyTensor {
     AnyTensor::random(dtype, &[len], seed).expect("a small tensor")
@@ -136,7 +136,7 @@ fn accumulators_stay_in_registers() {
     let program = program(&tiled_matmul(12, 24, 7));
     let tensors = vec![random(DType::F32, 84, 1), random(DType::F32, 168, 2), zeros(DType::F32, 288)];
     Call { tensors, ..Call::default() }.check(&program);
-    let listing = compile(host(), &program).disassembly();
+    let listing = list(host(), &program);
     let spills = listing.lines().filter(|line| line.contains("%xmm") && line.contains("%rsp")).count();
     assert_eq!(spills, 0, "{listing}");
 }

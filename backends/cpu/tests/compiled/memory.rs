@@ -329,7 +329,7 @@ fn what_was_refused_once_is_compiled() {
     }";
     for removed in ["", "-avx512f"] {
         let backend = tilewright_cpu::CpuDevice::without_features(removed).unwrap();
-        let listing = crate::support::compile(&backend, &program(text)).disassembly();
+        let listing = crate::support::list(&backend, &program(text));
         let has_leaves =
             tilewright_core::device::Device::target(&backend).cpu().expect("a CPU").vector_bits >= 256;
         assert!(!has_leaves || !listing.contains("are no leaves"), "{removed}:\n{listing}");
@@ -360,7 +360,7 @@ fn padding_takes_no_registers_from_sums() {
     let tensors = vec![random(DType::F32, 896, 1), random(DType::F32, 24, 2), zeros(DType::F32, 896)];
     Call { tensors, ..Call::default() }.check(&program);
     let narrow = tilewright_cpu::CpuDevice::without_features("-avx512f").unwrap();
-    let listing = crate::support::compile(&narrow, &program).disassembly();
+    let listing = crate::support::list(&narrow, &program);
     if tilewright_core::device::Device::target(&narrow).cpu().expect("a CPU").vector_bits >= 256 {
         assert!(listing.contains("cmovne") && !listing.contains("vmaskmov"), "{listing}");
         assert!(!listing.contains("are no leaves"), "{listing}");

@@ -3,7 +3,7 @@
 use tilewright_core::dtype::DType;
 use tilewright_core::tensor::AnyTensor;
 
-use crate::support::{Call, compile, host, program};
+use crate::support::{Call, host, list, program};
 
 /// A tile of sums that begins as a copy of another one of the same size, and goes back there: both would fit into registers, though not
 /// beside the vectors that the products share.
@@ -48,7 +48,7 @@ fn a_tile_of_sums_shares_loads_beside_its_copy() {
     let result = AnyTensor::zeros(DType::F32, &[3 * size]).expect("a small tensor");
     let tensors = vec![tensor(3 * rows * depth, 1), tensor(depth * 32, 2), result];
     Call { tensors, ..Call::default() }.check(&program);
-    let listing = compile(host(), &program).disassembly();
+    let listing = list(host(), &program);
     // With 32 registers, the sums leave room for two vectors of weights and an element of `x`.
     if listing.contains("zmm28") {
         let products = listing.lines().filter(|line| line.contains("vfmadd"));

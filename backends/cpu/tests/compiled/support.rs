@@ -45,6 +45,11 @@ pub(crate) fn compile(backend: &CpuDevice, program: &Program) -> Box<dyn Executa
     compiled.unwrap_or_else(|error| panic!("{error}\n{program}"))
 }
 
+/// The machine code of a program as text.
+pub(crate) fn list(backend: &CpuDevice, program: &Program) -> String {
+    backend.list(program).unwrap_or_else(|error| panic!("{error}\n{program}"))
+}
+
 /// A program as each of the backends compiles it.
 type Kernels = Rc<[Box<dyn Executable>]>;
 

@@ -8,7 +8,7 @@ use tilewright_core::program::Program;
 use tilewright_core::schedule::{Schedule, ScheduleError};
 use tilewright_core::tensor::AnyTensor;
 
-use crate::support::{Call, any_machine, compile, exact_elements, host};
+use crate::support::{Call, any_machine, exact_elements, host, list};
 
 const DOT_PRODUCTS: &str = "
 kernel dot_products(M, N, K, in a: SPREAD[M, GROUP*K], in b: VECTOR[N, K, LANES, GROUP], inout c: SUM[M, LANES*N]) {
@@ -159,7 +159,7 @@ fn the_instruction_is_emitted_where_the_machine_has_it_and_refused_visibly_elsew
                 _ if emits("vpdpbssd_offset_a_8") || intrinsic.contains("offset") => "vpdpbusd ",
                 _ => "vpmaddwd ",
             };
-            let text = compile(&backend, &flat).disassembly();
+            let text = list(&backend, &flat);
             assert_eq!(text.contains(instruction), has, "{removed}\n{text}");
             let refused = text.contains(&format!("a tensor intrinsic that is not emitted here: {intrinsic}"));
             assert!(

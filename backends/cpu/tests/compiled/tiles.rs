@@ -7,7 +7,7 @@ use tilewright_core::lower::{LowerOptions, lower};
 use tilewright_core::program::{Program, Scope};
 use tilewright_core::schedule::{Schedule, ScheduleError};
 
-use crate::support::{Call, any_machine, compile, exact_elements, host};
+use crate::support::{Call, any_machine, exact_elements, host, list};
 
 /// The intrinsics with the types of the operands and of the sums.
 const PRODUCTS: [(&str, DType, DType, DType); 5] = [
@@ -111,7 +111,7 @@ fn the_instruction_is_emitted_where_the_machine_has_it_and_refused_visibly_elsew
         let backend = tilewright_cpu::CpuDevice::without_features(removed).unwrap();
         let has = backend.target().intrinsics().iter().any(|name| &**name == "tdpbusd");
         assert!(!has || removed.is_empty(), "{removed} leaves the instruction");
-        let text = compile(&backend, &flat).disassembly();
+        let text = list(&backend, &flat);
         assert_eq!(text.contains("tdpbusd "), has, "{removed}\n{text}");
         let refused = text.contains("a tensor intrinsic that is not emitted here: tdpbusd");
         assert!(

@@ -43,6 +43,15 @@ struct Places {
 }
 
 impl GpuExecutable {
+    /// The PTX, with the registers of each kernel where the driver knows them.
+    pub(super) fn listing(&self) -> String {
+        let counts = self.code.launches.iter().zip(&self.kernels).filter_map(|(launch, kernel)| {
+            let registers = kernel.registers()?;
+            Some(format!("// {}: {registers} registers\n", launch.entry))
+        });
+        counts.collect::<String>() + &self.code.ptx
+    }
+
     /// Emits and compiles a program.
     pub(super) fn compile(gpu: &Gpu, program: &Program) -> Result<Self, CompileError> {
         let code = emit(program, gpu.facts())?;
@@ -114,7 +123,11 @@ impl GpuExecutable {
         argument: &BufferArgument<'_>,
     ) -> Result<(Use, u64, Option<GpuMemory>), CallError> {
         let is_written = self.signature.is_written(number);
-        if let Some(bytes) = argument.host_bytes() {
+        let stored = match argument {
+            BufferArgument::Stored(stored) => Some(stored.make_resident()?),
+            _ => None,
+        };
+        if let Some(bytes) = stored.map(|identified| identified.bytes()).or_else(|| argument.host_bytes()) {
             if self.gpu.current().recording().is_some() {
                 let problem = "is in the memory of the host: upload it before a graph is recorded";
                 return Err(self.signature.problem(number, problem));
@@ -289,14 +302,5 @@ impl Executable for GpuExecutable {
     /// The size of the PTX: the driver does not tell that of the machine code.
     fn code_bytes(&self) -> usize {
         self.code.ptx.len()
-    }
-
-    /// The PTX, with the registers of each kernel where the driver knows them.
-    fn disassembly(&self) -> String {
-        let counts = self.code.launches.iter().zip(&self.kernels).filter_map(|(launch, kernel)| {
-            let registers = kernel.registers()?;
-            Some(format!("// {}: {registers} registers\n", launch.entry))
-        });
-        counts.collect::<String>() + &self.code.ptx
     }
 }

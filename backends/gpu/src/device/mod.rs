@@ -41,6 +41,11 @@ impl Device for Gpu {
         programs.iter().map(compile).collect()
     }
 
+    /// The PTX, with the registers of each kernel where the driver knows them.
+    fn list(&self, program: &Program) -> Result<String, CompileError> {
+        Ok(GpuExecutable::compile(self, program)?.listing())
+    }
+
     fn allocate(&self, bytes: usize) -> Result<DeviceBuffer, DeviceError> {
         self.take(bytes).map(DeviceBuffer::new)
     }
