@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 use tilewright::tuning::Budget;
 use tilewright_quantiser::{Activations, Method, Weights};
+use tilewright_session::Bucket;
 
 use crate::address::{Address, Dims};
 use crate::model::Shapes;
@@ -63,6 +64,9 @@ pub(crate) struct ModelPack {
     /// Files or directories of records
     #[arg(long, value_name = "PATH")]
     pub(crate) records: Vec<PathBuf>,
+    /// A named extent of inputs and the sizes that the model was tuned for, as for `tune`; sizes between two of them share code
+    #[arg(long = "bucket", value_name = "NAME=SIZES")]
+    pub(crate) buckets: Vec<Bucket>,
     /// The folder, which is created, or holds a packed model that is replaced
     #[arg(long, value_name = "FOLDER")]
     pub(crate) output: PathBuf,
@@ -138,9 +142,13 @@ pub(crate) struct ModelTune {
     /// An input and a NumPy file with its elements; once for each input
     #[arg(long = "input", value_name = "NAME=FILE.npy")]
     pub(crate) inputs: Vec<Input>,
-    /// An input and its shape: `x=8x128`, or ranges, `x=1..32x128`, of which the ends and all powers of two are tuned
+    /// An input and its shape: `x=8x128`, or several sizes of an extent: `x=1..32x128`, the ends of the range and all powers of two between them;
+    /// `x=1x16,64,512`; `x=1x3x32..640/32x320`, all multiples of 32
     #[arg(long = "shape", value_name = "NAME=SHAPE")]
     pub(crate) shapes: Vec<Shapes>,
+    /// A named extent of inputs and its sizes, instead of shapes: `S=16,64,512`
+    #[arg(long = "bucket", value_name = "NAME=SIZES")]
+    pub(crate) buckets: Vec<Bucket>,
     /// Measurements or time: `500`, `90s`, `10min`; 64 measurements for each kernel without it
     #[arg(long, value_name = "BUDGET")]
     pub(crate) budget: Option<Budget>,

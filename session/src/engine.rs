@@ -56,7 +56,7 @@ impl Engines {
         entries
             .into_iter()
             .filter_map(|(_, entry)| entry.as_ref().ok())
-            .map(|entry| (Arc::clone(&entry.1), entry.0.instance.1.clone()))
+            .map(|entry| (Arc::clone(&entry.1), entry.0.instance.dims.clone()))
             .collect()
     }
 }
@@ -231,7 +231,7 @@ impl KernelEngine<'_> {
         match self.graph.kernels.get(&prepared.instance, DeviceId::DEFAULT) {
             Ok(kernel) => Ok(Arc::new((prepared, kernel))),
             Err(error) => {
-                tracing::warn!(kernel = &*prepared.instance.0.name, %error, "a kernel cannot be compiled; its operators are evaluated");
+                tracing::warn!(kernel = &*prepared.instance.program.name, %error, "a kernel cannot be compiled; its operators are evaluated");
                 Err(error.to_string().into())
             }
         }
@@ -268,7 +268,7 @@ impl KernelEngine<'_> {
             });
         }
         buffers.extend(results.iter_mut().map(BufferArgument::from));
-        kernel.run(&prepared.instance.1, &[], &mut buffers).map_err(|error| Fault(error.to_string()))?;
+        kernel.run(&prepared.instance.dims, &[], &mut buffers).map_err(|error| Fault(error.to_string()))?;
         drop(buffers);
         let host = |tensor: &AnyTensor| HostTensor::from_kernel(tensor).map(Value::from);
         let values: Option<Vec<Value>> = results.iter().map(host).collect();

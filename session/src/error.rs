@@ -21,6 +21,22 @@ pub enum Error {
         /// Why.
         reason: String,
     },
+    /// A bucket is none of the model.
+    #[error("bucket `{name}`: {reason}")]
+    Bucket {
+        /// The name of the extent.
+        name: String,
+        /// Why.
+        reason: String,
+    },
+    /// No elements can be made up for an input.
+    #[error("no elements can be made up for input `{name}`: {reason}")]
+    StandIn {
+        /// The input.
+        name: String,
+        /// Why.
+        reason: String,
+    },
     /// An environment variable has a value without a meaning.
     #[error(transparent)]
     Setting(Box<tilewright_runtime::Error>),

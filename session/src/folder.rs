@@ -6,12 +6,14 @@
 //! | `model.onnx` | the model, with the files that its tensors lie in beside it |
 //! | `records` | tuning records; those of other programs or machines do not count |
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Component, Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use tilewright_graph::onnx;
 
+use crate::buckets::Bucket;
 use crate::error::Error;
 use crate::model::Model;
 
@@ -32,15 +34,18 @@ struct Manifest {
     model: String,
     /// The name of the directory or file of records, if there is one.
     records: Option<String>,
+    /// The sizes that the model is tuned for, by the names of extents.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    buckets: BTreeMap<String, Vec<usize>>,
 }
 
-/// Copies a model and the files that its tensors lie in to a folder, and writes a manifest. Gives the directory in the folder that
+/// Copies a model and the files that its tensors lie in to a folder, and writes a manifest, which names buckets, too. Gives the directory in the folder that
 /// records belong into, which does not exist yet.
 ///
 /// # Errors
 /// When the model cannot be read, one of its files is missing or lies outside of its folder, or the folder holds anything but a
 /// model that was packed before.
-pub fn pack(model: &Path, folder: &Path) -> Result<PathBuf, Error> {
+pub fn pack(model: &Path, buckets: &[Bucket], folder: &Path) -> Result<PathBuf, Error> {
     let fail = |path: &Path, reason: String| Error::Folder { path: path.to_owned(), reason };
     let io = |path: &Path| {
         let path = path.to_owned();
@@ -61,7 +66,12 @@ pub fn pack(model: &Path, folder: &Path) -> Result<PathBuf, Error> {
         fs::copy(&path, &target).map_err(io(&target))?;
     }
     fs::copy(model, folder.join(MODEL)).map_err(io(&folder.join(MODEL)))?;
-    let manifest = Manifest { version: VERSION, model: MODEL.to_owned(), records: Some(RECORDS.to_owned()) };
+    let manifest = Manifest {
+        version: VERSION,
+        model: MODEL.to_owned(),
+        records: Some(RECORDS.to_owned()),
+        buckets: buckets.iter().map(|bucket| (bucket.name.clone(), bucket.bounds.clone())).collect(),
+    };
     let text = serde_json::to_string_pretty(&manifest).expect("a manifest has no keys that are no text");
     fs::write(folder.join(MANIFEST), text + "\n").map_err(io(&folder.join(MANIFEST)))?;
     Ok(folder.join(RECORDS))
@@ -111,7 +121,9 @@ fn read(folder: &Path) -> Result<Manifest, Error> {
 /// Loads the model of a folder, and uses its records from now on. Records that cannot be read are left out with a warning.
 pub(crate) fn load(folder: &Path) -> Result<Model, Error> {
     let manifest = read(folder)?;
-    let model = Model::load_file(&folder.join(&manifest.model))?;
+    let buckets = manifest.buckets.into_iter().map(|(name, bounds)| Bucket { name, bounds });
+    let buckets: Vec<Bucket> = buckets.collect();
+    let model = Model::load_file(&folder.join(&manifest.model))?.with_buckets(&buckets)?;
     let records = manifest.records.map(|records| folder.join(records));
     if let Some(records) = records.filter(|records| records.exists()) {
         match tilewright_runtime::records::use_records(&records) {

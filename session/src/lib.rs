@@ -10,6 +10,8 @@
 //! |---|---|
 //! | `model` | loading: import, passes, groups, constants |
 //! | `folder` | models in folders, with their records |
+//! | `buckets` | sizes that a model is tuned for; those between them share code |
+//! | `warm` | calls ahead of those that count |
 //! | `interruption` | ending a run from outside |
 //! | `session` | runs with named inputs and outputs |
 //! | `recorded` | loading functions with `#[tensor_graph]` |
@@ -20,6 +22,7 @@
 //! | `engine` | kernels below the graph's interpreter |
 //! | [`npy`] | NumPy's files of one tensor |
 
+mod buckets;
 mod engine;
 mod error;
 mod folder;
@@ -34,7 +37,9 @@ mod prepare;
 mod profile;
 mod recorded;
 mod session;
+mod warm;
 
+pub use buckets::{Bucket, sizes};
 pub use error::Error;
 pub use folder::pack;
 pub use interruption::Interruption;
@@ -45,3 +50,4 @@ pub use tilewright_graph::ir::{Shape, Type};
 pub use tilewright_graph::pass::StaysFloat;
 pub use tilewright_graph::symbolic::SymInt;
 pub use tilewright_graph::tensor::{ElementType, HostTensor};
+pub use warm::stand_in;

@@ -15,6 +15,7 @@ use tilewright_graph::pass::{StaysFloat, optimise, stays_float};
 use tilewright_graph::tensor::HostTensor;
 use tilewright_runtime::settings;
 
+use crate::buckets::{Bucket, Buckets};
 use crate::engine::Engines;
 use crate::error::Error;
 use crate::folder;
@@ -39,6 +40,7 @@ pub(crate) struct Graph {
     pub(crate) forms: Forms,
     pub(crate) kernels: Kernels,
     pub(crate) engines: Engines,
+    pub(crate) buckets: Buckets,
     pub(crate) info: Info,
 }
 
@@ -200,12 +202,44 @@ impl Model {
             forms: Forms::default(),
             kernels: Kernels::default(),
             engines: Engines::default(),
+            buckets: Buckets::default(),
             info,
             module: Module::default(),
         };
         graph.survey(&optimised, &optimised.body);
         graph.module.functions.insert(MAIN.into(), optimised);
         Ok(Model { graph: Arc::new(graph) })
+    }
+
+    /// Sets the sizes of named extents that the model is tuned for. A call with a size between two of them runs the schedules for the greater one, in code that
+    /// all sizes down to the next smaller one share; sizes beyond the last one are treated as if there were no buckets. This comes before the first session, and
+    /// replaces earlier buckets.
+    ///
+    /// ```no_run
+    /// # use tilewright_session::{Error, Model, Session};
+    /// let model = Model::load("encoder.onnx")?.with_buckets(&["S=16,64,128,512".parse().unwrap()])?;
+    /// let mut session = Session::new(&model);
+    /// session.warm_up()?;
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Bucket`] when no input has an extent of a name, it is given twice or has no bounds, there are more than 64 combinations of bounds, or the model
+    /// is in use already.
+    pub fn with_buckets(mut self, buckets: &[Bucket]) -> Result<Self, Error> {
+        let own = Buckets::new(buckets, &self.info().inputs)?;
+        let Some(graph) = Arc::get_mut(&mut self.graph) else {
+            let name = buckets.first().map_or_else(String::new, |bucket| bucket.name.clone());
+            let reason = "the model has sessions or clones already: buckets come before them".to_owned();
+            return Err(Error::Bucket { name, reason });
+        };
+        graph.buckets = own;
+        Ok(self)
+    }
+
+    /// The sizes of named extents that the model is tuned for.
+    pub fn buckets(&self) -> Vec<Bucket> {
+        self.graph.buckets.list()
     }
 
     /// The properties of the model.

@@ -38,6 +38,8 @@ pub(crate) struct Known {
 pub(crate) struct Prepared {
     /// The program with the dimensions of this run.
     pub(crate) instance: Instance,
+    /// Its dimensions as the graph knows them.
+    pub(crate) extents: Vec<SymInt>,
     /// The inputs that it reads, in order.
     pub(crate) inputs: Vec<Input>,
     /// The results, in order.
@@ -216,7 +218,8 @@ impl Preparation<'_> {
             })
             .collect::<Result<_, Unsupported>>()?;
         let sizes = dims.dims.iter().map(|(_, size)| *size).collect();
-        Ok(Prepared { instance: (Arc::clone(program), sizes), inputs, outputs })
+        let instance = Instance { program: Arc::clone(program), dims: sizes, bounds: Vec::new() };
+        Ok(Prepared { instance, extents: dims.extents, inputs, outputs })
     }
 }
 
@@ -238,6 +241,8 @@ struct Dims {
     by_size: bool,
     symbols: FxHashMap<SymInt, Symbol>,
     dims: Vec<(Symbol, i64)>,
+    /// The expression of each dimension.
+    extents: Vec<SymInt>,
 }
 
 impl Dims {
@@ -245,7 +250,7 @@ impl Dims {
         if extent.as_constant().is_some() {
             return size.into();
         }
-        let dims = &mut self.dims;
+        let (dims, extents) = (&mut self.dims, &mut self.extents);
         let alike = || dims.iter().find(|(_, own)| *own == size as i64).map(|(symbol, _)| symbol.clone());
         let known = if self.by_size { alike() } else { None };
         let symbol = self.symbols.entry(extent.clone()).or_insert_with(|| {
@@ -254,6 +259,7 @@ impl Dims {
             }
             let symbol = Symbol::new(&format!("D{}", dims.len()));
             dims.push((symbol.clone(), size as i64));
+            extents.push(extent.clone());
             symbol
         });
         let symbol: SymInt = symbol.clone().into();

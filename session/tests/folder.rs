@@ -78,7 +78,7 @@ fn a_packed_model_brings_its_files() {
     let outer = tempfile::tempdir().unwrap();
     let (source, folder) = (outer.path().join("source"), outer.path().join("packed"));
     write_model(&source);
-    let records = pack(&source.join("sum.onnx"), &folder).unwrap();
+    let records = pack(&source.join("sum.onnx"), &[], &folder).unwrap();
     // Records that cannot be read, or are of other programs, change nothing.
     fs::create_dir(&records).unwrap();
     fs::write(records.join("foreign.jsonl"), "{\"version\": 1, \"kernel\": \n").unwrap();
@@ -86,7 +86,7 @@ fn a_packed_model_brings_its_files() {
     assert_eq!(sums(&Model::load(&folder).unwrap()), [1.5, 2.5, 3.5]);
     // It can be packed again in place of what was there.
     write_model(&source);
-    let again = pack(&source.join("sum.onnx"), &folder).unwrap();
+    let again = pack(&source.join("sum.onnx"), &[], &folder).unwrap();
     assert!(!again.exists(), "the records of the earlier model are gone");
     assert_eq!(sums(&Model::load(&folder).unwrap()), [1.5, 2.5, 3.5]);
 }
@@ -97,9 +97,9 @@ fn folders_that_are_no_models_are_refused() {
     let (source, folder) = (outer.path().join("source"), outer.path().join("packed"));
     write_model(&source);
     assert!(refusal(&source).contains("manifest.json cannot be read"));
-    let error = pack(&source.join("sum.onnx"), &source).unwrap_err().to_string();
+    let error = pack(&source.join("sum.onnx"), &[], &source).unwrap_err().to_string();
     assert!(error.contains("other files than a packed model"), "{error}");
-    pack(&source.join("sum.onnx"), &folder).unwrap();
+    pack(&source.join("sum.onnx"), &[], &folder).unwrap();
     let manifest = folder.join("manifest.json");
     for (text, reason) in [
         ("{", "malformed"),
@@ -113,6 +113,6 @@ fn folders_that_are_no_models_are_refused() {
     }
     fs::write(source.join("weights/w.bin"), "").unwrap();
     fs::remove_file(source.join("weights/w.bin")).unwrap();
-    let error = pack(&source.join("sum.onnx"), &outer.path().join("other")).unwrap_err().to_string();
+    let error = pack(&source.join("sum.onnx"), &[], &outer.path().join("other")).unwrap_err().to_string();
     assert!(error.contains("`w`") && error.contains("weights/w.bin"), "{error}");
 }

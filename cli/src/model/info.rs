@@ -1,7 +1,7 @@
 //! The inputs and outputs of a model, and what its passes made of it.
 
-use serde_json::{Value, json};
-use tilewright_session::{Info, Port, StaysFloat};
+use serde_json::{Map, Value, json};
+use tilewright_session::{Bucket, Info, Port, StaysFloat};
 
 use crate::Outcome;
 use crate::arguments::ModelInfo;
@@ -9,11 +9,11 @@ use crate::model::load;
 
 pub(super) fn run(options: &ModelInfo) -> Outcome {
     let model = load(&options.model)?;
-    let info = model.info();
-    if options.json { Ok(format!("{:#}\n", object(info))) } else { Ok(text(info)) }
+    let (info, buckets) = (model.info(), model.buckets());
+    if options.json { Ok(format!("{:#}\n", object(info, &buckets))) } else { Ok(text(info, &buckets)) }
 }
 
-fn object(info: &Info) -> Value {
+fn object(info: &Info, buckets: &[Bucket]) -> Value {
     let ports = |ports: &[Port]| -> Vec<Value> {
         ports.iter().map(|port| json!({ "name": port.name, "type": port.ty.to_string() })).collect()
     };
@@ -23,6 +23,7 @@ fn object(info: &Info) -> Value {
     json!({
         "inputs": ports(&info.inputs),
         "outputs": ports(&info.outputs),
+        "buckets": buckets.iter().map(|bucket| (bucket.name.clone(), json!(bucket.bounds))).collect::<Map<_, _>>(),
         "metadata": info.metadata,
         "warnings": info.warnings,
         "imported_calls": info.imported_bindings,
@@ -32,11 +33,15 @@ fn object(info: &Info) -> Value {
     })
 }
 
-fn text(info: &Info) -> String {
+fn text(info: &Info, buckets: &[Bucket]) -> String {
     let mut text = String::new();
     for (title, ports) in [("inputs", &info.inputs), ("outputs", &info.outputs)] {
         text += &format!("{title}:\n");
         ports.iter().for_each(|port| text += &format!("  {}: {}\n", port.name, port.ty));
+    }
+    for Bucket { name, bounds } in buckets {
+        let bounds = bounds.iter().map(usize::to_string).collect::<Vec<_>>().join(", ");
+        text += &format!("{name} is tuned for {bounds}\n");
     }
     text += &format!("{} calls as imported, {} after all passes\n", info.imported_bindings, info.bindings);
     if info.integer_products > 0 || !info.stays_float.is_empty() {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::str::FromStr;
 
-use tilewright_session::{ElementType, HostTensor, Port};
+use tilewright_session::{Bucket, HostTensor, Port, SymInt, sizes, stand_in};
 
 use crate::Failure;
 
@@ -23,26 +23,9 @@ impl FromStr for Shapes {
     /// Names may hold `=`; shapes may not.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let (name, shape) = text.rsplit_once('=').ok_or("expected NAME=SHAPE, for instance x=1..32x128")?;
-        let extents = shape.split('x').filter(|part| !part.is_empty()).map(extents);
+        let extents = shape.split('x').filter(|part| !part.is_empty()).map(sizes);
         Ok(Shapes { name: name.to_owned(), extents: extents.collect::<Result<_, _>>()? })
     }
-}
-
-/// `8`, or `1..32`: the ends of the range and all powers of two between them.
-fn extents(text: &str) -> Result<Vec<usize>, String> {
-    let number = |text: &str| {
-        let number = text.parse::<usize>().ok().filter(|&number| number > 0);
-        number.ok_or_else(|| format!("`{text}` is no extent; expected a number above zero"))
-    };
-    let Some((first, last)) = text.split_once("..") else { return Ok(vec![number(text)?]) };
-    let (first, last) = (number(first)?, number(last)?);
-    if first > last {
-        return Err(format!("the range {first}..{last} is empty"));
-    }
-    let powers = (0..usize::BITS).map(|power| 1usize << power).filter(|&power| first < power && power < last);
-    let mut all: Vec<usize> = std::iter::once(first).chain(powers).chain([last]).collect();
-    all.dedup();
-    Ok(all)
 }
 
 /// Inputs for every combination of sizes. An extent that the model names is the same everywhere in one combination. Inputs in
@@ -50,6 +33,7 @@ fn extents(text: &str) -> Result<Vec<usize>, String> {
 pub(super) fn combinations(
     ports: &[Port],
     shapes: &[Shapes],
+    buckets: &[Bucket],
     given: &[(String, HostTensor)],
 ) -> Result<Vec<Vec<(String, HostTensor)>>, Failure> {
     for Shapes { name, .. } in shapes {
@@ -74,7 +58,7 @@ pub(super) fn combinations(
                 return Err(Failure::new(reason));
             }
             (Some(shapes), _) => shapes.extents.clone(),
-            (None, Some(declared)) => fixed(port, declared)?,
+            (None, Some(declared)) => by_name(port, declared, buckets)?,
             (None, None) => return Err(missing(port)),
         };
         let mut keys = Vec::new();
@@ -111,16 +95,20 @@ pub(super) fn combinations(
             let mut inputs = given.to_vec();
             for (port, keys) in &places {
                 let shape: Vec<usize> = keys.iter().map(|key| sizes[&key[..]]).collect();
-                inputs.push((port.name.clone(), made_up(port, &shape)?));
+                inputs.push((port.name.clone(), stand_in(port, &shape).map_err(Failure::new)?));
             }
             Ok(inputs)
         })
         .collect()
 }
 
-/// The extents of an input whose shape is not given: all must be fixed.
-fn fixed(port: &Port, declared: &[tilewright_session::SymInt]) -> Result<Vec<Vec<usize>>, Failure> {
-    let extent = |extent: &tilewright_session::SymInt| {
+/// The extents of an input whose shape is not given: numbers, and names with buckets.
+fn by_name(port: &Port, declared: &[SymInt], buckets: &[Bucket]) -> Result<Vec<Vec<usize>>, Failure> {
+    let extent = |extent: &SymInt| {
+        if let Some(name) = extent.as_symbol() {
+            let bucket = buckets.iter().find(|bucket| bucket.name == name.name());
+            return bucket.map(|bucket| bucket.bounds.clone()).ok_or_else(|| missing(port));
+        }
         let extent = extent.as_constant().and_then(|extent| usize::try_from(extent).ok());
         extent.map(|extent| vec![extent]).ok_or_else(|| missing(port))
     };
@@ -129,20 +117,11 @@ fn fixed(port: &Port, declared: &[tilewright_session::SymInt]) -> Result<Vec<Vec
 
 fn missing(port: &Port) -> Failure {
     let Port { name, ty } = port;
-    Failure::new(format!("input `{name}` is {ty}: give `--shape {name}=…` or `--input {name}=FILE.npy`"))
-}
-
-/// Numbers between -1 and 1, or ones: they are valid as indices, lengths, masks and conditions alike.
-fn made_up(port: &Port, shape: &[usize]) -> Result<HostTensor, Failure> {
-    let element = port.ty.element().unwrap_or(ElementType::F32);
-    let length = shape.iter().product::<usize>();
-    let number = |place: usize| match element.is_float() {
-        true => (place.wrapping_mul(2_654_435_761) >> 8) % 2001,
-        false => 2000,
-    };
-    let numbers = (0..length).map(|place| number(place) as f64 / 1000.0 - 1.0).collect();
-    let tensor = HostTensor::new(shape, numbers).map_err(Failure::new)?;
-    tensor.cast(element).map_err(|error| Failure::new(format!("input `{}`: {error}", port.name)))
+    let named = port.ty.extents().into_iter().flatten().find_map(SymInt::as_symbol);
+    let bucket = named.map_or_else(String::new, |symbol| format!("`--bucket {}=…`, ", symbol.name()));
+    Failure::new(format!(
+        "input `{name}` is {ty}: give {bucket}`--shape {name}=…` or `--input {name}=FILE.npy`"
+    ))
 }
 
 #[cfg(test)]
@@ -162,7 +141,7 @@ mod tests {
 
     #[test]
     fn names_of_the_model_vary_together() {
-        use tilewright_session::{Shape, SymInt, Type};
+        use tilewright_session::{ElementType, Shape, Type};
         let port = |name: &str, element, extents: &[SymInt]| Port {
             name: name.to_owned(),
             ty: Type::tensor(element, Shape::Known(extents.to_vec())),
@@ -175,13 +154,22 @@ mod tests {
         ];
         let shapes = |texts: &[&str]| texts.iter().map(|text| text.parse().unwrap()).collect::<Vec<Shapes>>();
         let both = shapes(&["ids=1..2x16", "mask=1..2x16"]);
-        let all = combinations(&ports, &both, &[]).unwrap();
+        let all = combinations(&ports, &both, &[], &[]).unwrap();
         let found: Vec<Vec<&[usize]>> =
             all.iter().map(|inputs| inputs.iter().map(|(_, tensor)| tensor.shape()).collect()).collect();
         assert_eq!(found, [[&[1, 16][..], &[1, 16], &[2]], [&[2, 16][..], &[2, 16], &[2]]]);
         assert_eq!(all[0][0].1.as_slice::<i64>(), Some(&[1i64; 16][..]));
+        let buckets = ["N=1,2", "S=16"].map(|text| text.parse().unwrap());
+        let by_name = combinations(&ports, &[], &buckets, &[]).unwrap();
+        let shapes_of = |all: &[Vec<(String, HostTensor)>]| -> Vec<Vec<Vec<usize>>> {
+            all.iter()
+                .map(|inputs| inputs.iter().map(|(_, tensor)| tensor.shape().to_vec()).collect())
+                .collect()
+        };
+        assert_eq!(shapes_of(&by_name), shapes_of(&all));
+        assert!(combinations(&ports, &[], &buckets[..1], &[]).is_err(), "`S` has no bucket");
         for wrong in [&["ids=1..2x16"][..], &["ids=1x2", "mask=1x3"], &["ids=1", "mask=1x2"], &["other=1"]] {
-            assert!(combinations(&ports, &shapes(wrong), &[]).is_err(), "{wrong:?}");
+            assert!(combinations(&ports, &shapes(wrong), &[], &[]).is_err(), "{wrong:?}");
         }
     }
 }

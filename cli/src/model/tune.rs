@@ -15,12 +15,16 @@ use crate::{Failure, Outcome};
 
 pub(super) fn run(options: &ModelTune) -> Outcome {
     set_threads(options.threads);
-    let (model, inputs) = (load(&options.model)?, read(&options.inputs)?);
-    let device = open(&options.device)?;
-    let uses = if options.shapes.is_empty() {
+    let (mut model, inputs) = (load(&options.model)?, read(&options.inputs)?);
+    if !options.buckets.is_empty() {
+        model = model.with_buckets(&options.buckets).map_err(Failure::new)?;
+    }
+    let (device, buckets) = (open(&options.device)?, model.buckets());
+    let given = inputs.len() == model.info().inputs.len();
+    let uses = if options.shapes.is_empty() && (given || buckets.is_empty()) {
         Session::on(&model, &device).kernels(&named(&inputs)).map_err(Failure::new)?
     } else {
-        let calls = combinations(&model.info().inputs, &options.shapes, &inputs)?;
+        let calls = combinations(&model.info().inputs, &options.shapes, &buckets, &inputs)?;
         all_kernels(&model, &device, &calls)?
     };
     if uses.is_empty() {

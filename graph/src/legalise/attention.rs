@@ -96,7 +96,7 @@ impl Attention {
             scale: operands.float("scale"),
             zero_if_masked: operands.flag("zero_if_masked"),
             zero_if_nan: operands.flag("zero_if_nan"),
-            queries_innermost: emitter.size(&rows)? >= LEAST_QUERIES,
+            queries_innermost: emitter.at_most(&LEAST_QUERIES.into(), &rows)?,
             queries,
             keys,
             values,

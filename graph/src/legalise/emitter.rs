@@ -232,8 +232,25 @@ impl Emitter {
         Ok(is_at_most)
     }
 
-    fn present(&self, integer: &SymInt) -> Option<i64> {
+    /// The value of an integer for the present values of the dimensions, for choices that come out alike for all sizes.
+    pub(super) fn present(&self, integer: &SymInt) -> Option<i64> {
         integer.evaluate(&|symbol| self.dims.get(symbol).map(|(_, size)| *size))
+    }
+
+    /// Whether no extent is zero. The program holds for all sizes with the same answer.
+    pub(super) fn has_elements(&self, extents: &[SymInt]) -> Result<bool, Unsupported> {
+        let mut all = true;
+        for extent in extents {
+            all &= self.at_most(&1.into(), extent)?;
+        }
+        Ok(all)
+    }
+
+    /// The values of extents for the present values of the dimensions, for choices that come out alike for all sizes.
+    pub(super) fn present_sizes(&self, extents: &[SymInt]) -> Result<Vec<usize>, Unsupported> {
+        let size = |extent: &SymInt| self.present(extent).and_then(|size| usize::try_from(size).ok());
+        let unknown = |extent: &SymInt| Unsupported::Form(format!("extent {extent} is not known"));
+        extents.iter().map(|extent| size(extent).ok_or_else(|| unknown(extent))).collect()
     }
 
     /// The values of extents for the present values of the dimensions.

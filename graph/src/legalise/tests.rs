@@ -9,6 +9,7 @@ mod quantised;
 mod recurrent;
 mod requantise;
 mod sampled;
+mod sizes;
 
 use tilewright_core::interp;
 use tilewright_core::tensor::AnyTensor;

@@ -32,7 +32,7 @@ pub(crate) fn conv_transpose(
     if groups == 0 || channels % groups != 0 || !x.extents[1].is(channels as i64) {
         unsupported!("{groups} groups do not fit the channels");
     }
-    let input = emitter.sizes(&x.extents[2..])?;
+    let input = emitter.present_sizes(&x.extents[2..])?;
     let geometry = TransposedGeometry::of(&operands.attributes(), &input, &fixed[2..])?;
     if geometry.dilations().iter().any(|&dilation| dilation != 1) {
         unsupported!("dilated transposed convolutions have no kernel form");
@@ -67,7 +67,8 @@ fn output_extents(
             unsupported!("the padding depends on the extent");
         }
         let stride = geometry.strides()[dimension] as i64;
-        let difference = present - emitter.size(extent)? * stride;
+        let unknown = || Unsupported::Form(format!("extent {extent} is not known"));
+        let difference = present - emitter.present(extent).ok_or_else(unknown)? * stride;
         extents.push(&extent.scale(stride) + &difference.into());
     }
     Ok(extents)
@@ -217,9 +218,9 @@ impl Phases {
         geometry: &TransposedGeometry,
     ) -> Result<bool, Unsupported> {
         let before = geometry.before()[dimension];
-        let end = emitter.size(&output[dimension])? + before;
-        let room = emitter.size(&windows[2 + dimension])? * self.strides[dimension] as i64;
-        Ok(before < 0 || end > room)
+        let end = &output[dimension] + &before.into();
+        let room = windows[2 + dimension].scale(self.strides[dimension] as i64);
+        Ok(before < 0 || !emitter.at_most(&end, &room)?)
     }
 }
 

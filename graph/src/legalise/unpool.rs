@@ -25,8 +25,7 @@ pub(crate) fn max(emitter: &mut Emitter, operands: &Operands<'_>) -> Result<Vec<
         None => covered.clone(),
         Some(shape) => extents(&shape)?.into_iter().map(SymInt::from).collect(),
     };
-    if shape.len() != x.rank() || emitter.sizes(&covered)?.contains(&0) || emitter.sizes(&shape)?.contains(&0)
-    {
+    if shape.len() != x.rank() || !emitter.has_elements(&covered)? || !emitter.has_elements(&shape)? {
         unsupported!("a result of {} dimensions does not fit", shape.len());
     }
     let ends = emitter.values(&covered)?;

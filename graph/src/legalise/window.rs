@@ -26,7 +26,7 @@ impl Windows {
         input: &[SymInt],
         kernel: &[usize],
     ) -> Result<Self, Unsupported> {
-        let fixed = Window::of(&operands.attributes(), &emitter.sizes(input)?, kernel)?;
+        let fixed = Window::of(&operands.attributes(), &emitter.present_sizes(input)?, kernel)?;
         let mut output = Vec::with_capacity(input.len());
         for (dimension, extent) in input.iter().enumerate() {
             let present = SymInt::from(fixed.output[dimension]);
@@ -43,8 +43,11 @@ impl Windows {
             }
             let span = (fixed.kernel[dimension] as i64 - 1) * fixed.dilations[dimension] as i64 + 1;
             let room = extent + &SymInt::from(fixed.before[dimension] + fixed.after[dimension] - span);
+            if !emitter.at_most(&0.into(), &room)? {
+                unsupported!("a window is larger than its input");
+            }
             let count = &room.floor_div(&stride.into()) + &1.into();
-            if emitter.size(&count)? != fixed.output[dimension] as i64 {
+            if emitter.present(&count) != Some(fixed.output[dimension] as i64) {
                 unsupported!("the number of windows depends on the extent");
             }
             output.push(count);
@@ -93,8 +96,12 @@ impl Windows {
         moved(&self.padded_place(dimension, window, tap), self.fixed.before[dimension])
     }
 
-    /// How many places lie behind the input: its padding, or more where the last window reaches further.
+    /// How many places lie behind the input: its padding, or more where the last window reaches further. No window does along an extent that depends
+    /// on the call.
     pub(super) fn behind(&self, dimension: usize) -> i64 {
+        if !self.is_fixed(dimension) {
+            return self.fixed.after[dimension];
+        }
         let end = self.fixed.input[dimension] as i64 + self.fixed.before[dimension];
         self.fixed.after[dimension].max(self.reach(dimension) - end)
     }
@@ -106,12 +113,19 @@ impl Windows {
 
     /// Whether the last window reaches beyond the input and its padding, as when their number is rounded up.
     pub(super) fn overhangs(&self) -> bool {
-        (0..self.output.len())
+        let fixed = (0..self.output.len()).filter(|&d| self.is_fixed(d));
+        fixed
+            .into_iter()
             .any(|d| self.reach(d) > self.fixed.input[d] as i64 + self.fixed.before[d] + self.fixed.after[d])
     }
 
+    /// Whether the number of windows along a dimension is the same in each call.
+    fn is_fixed(&self, dimension: usize) -> bool {
+        self.output[dimension].as_constant().is_some()
+    }
+
     /// The end of the last window, along one dimension.
-    pub(super) fn reach(&self, dimension: usize) -> i64 {
+    fn reach(&self, dimension: usize) -> i64 {
         let window = &self.fixed;
         let last = window.output[dimension].saturating_sub(1) * window.strides[dimension];
         (last + (window.kernel[dimension] - 1) * window.dilations[dimension] + 1) as i64

@@ -97,11 +97,18 @@ impl State {
         let entry = self.versions.entry(dims, at);
         if background::is_enabled()?
             && entry.own.get().is_none()
+            && !self.has_bucket(dims, at)
             && let Some(version) = self.at_hand(&entry, dims, at)?
         {
             return Ok(version);
         }
         self.own(&entry, dims, at)
+    }
+
+    /// Whether the code of the bucket of these dimensions is there: then the own version takes no time.
+    fn has_bucket(&self, dims: &[i64], at: DeviceGeneration) -> bool {
+        let bounds = self.buckets().raise(dims);
+        bounds.is_some_and(|bounds| self.versions.bucket_slot(&bounds, at).get().is_some())
     }
 
     /// The version for all shapes, if it is made or the own one would take long to choose. The own one is then made beside calls.

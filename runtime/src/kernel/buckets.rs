@@ -58,6 +58,23 @@ impl Kernel {
     /// [`Error::DimensionNames`] when there is no such dimension, it is a `usize` argument, is named twice, or has no
     /// bounds, and when a bound is below 1 or greater than what any tensor can have.
     pub fn set_buckets(&self, buckets: &[(&str, &[i64])]) -> Result<(), Error> {
+        if self.state()?.replace_buckets(self.checked(buckets)?) {
+            settings::start_generation();
+        }
+        Ok(())
+    }
+
+    /// A new kernel with buckets, which are those of [`Kernel::set_buckets`]. No other kernel is compiled anew.
+    ///
+    /// # Errors
+    /// As [`Kernel::set_buckets`].
+    pub fn with_buckets(self, buckets: &[(&str, &[i64])]) -> Result<Self, Error> {
+        let buckets = self.checked(buckets)?;
+        self.state()?.replace_buckets(buckets);
+        Ok(self)
+    }
+
+    fn checked(&self, buckets: &[(&str, &[i64])]) -> Result<Buckets, Error> {
         let names = self.dims();
         let names = &names[..self.origin.symbols()];
         let wrong = |problem: String| {
@@ -86,11 +103,7 @@ impl Kernel {
             known.push((position, bounds));
         }
         known.sort();
-        let buckets = Buckets(known);
-        if self.state()?.replace_buckets(buckets) {
-            settings::start_generation();
-        }
-        Ok(())
+        Ok(Buckets(known))
     }
 
     /// Whether the tensors with this dimension fit into memory of any size, as far as it can be determined without the others.

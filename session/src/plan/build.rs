@@ -283,7 +283,8 @@ impl<'g> Planner<'g> {
             .zip(prepared.outputs)
             .map(|(&output, computed)| self.result(output, computed))
             .collect::<Option<_>>()?;
-        let action = DraftAction::Kernel(prepared.instance);
+        let bounds = self.graph.buckets.bounds(&prepared.extents);
+        let action = DraftAction::Kernel(Instance { bounds, ..prepared.instance });
         self.drafts.push(Draft { action, inputs, outputs, name, is_given: false });
         Some(())
     }
@@ -469,7 +470,7 @@ impl<'g> Planner<'g> {
         for Draft { action, inputs, outputs, name, .. } in self.drafts {
             let action = match action {
                 DraftAction::Kernel(instance) => match self.graph.kernels.get(&instance, self.device) {
-                    Ok(kernel) => Action::Kernel(kernel, instance.1.into()),
+                    Ok(kernel) => Action::Kernel(kernel, instance.dims.into()),
                     Err(error) => {
                         tracing::warn!(node = &*name, %error, "a kernel cannot be compiled; the graph is executed without a plan");
                         return None;

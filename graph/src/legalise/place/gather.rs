@@ -40,7 +40,7 @@ pub(super) fn require_inside(
     }
     for (dimension, (own, extent)) in indices.extents.iter().zip(&x.extents).enumerate() {
         let fits = own == extent || (own.as_constant().is_some() && extent.as_constant().is_some());
-        if dimension != along && (!fits || emitter.size(own)? > emitter.size(extent)?) {
+        if dimension != along && (!fits || !emitter.at_most(own, extent)?) {
             unsupported!("whether {own} indices fit {extent} elements depends on the call");
         }
     }

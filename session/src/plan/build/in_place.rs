@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::{At, DraftAction, Operand, Planner};
+use crate::kernels::Instance;
 
 impl Planner<'_> {
     /// Has kernels write results over tensors that they read last, where their programs allow it. `results` are those of the graph.
@@ -24,7 +25,7 @@ impl Planner<'_> {
     /// Has a step write a result over one of its inputs, and gives the buffer of the result and the one that takes its place.
     fn update(&mut self, step: usize, output: usize) -> Option<(usize, usize)> {
         let draft = &self.drafts[step];
-        let DraftAction::Kernel((program, dims)) = &draft.action else { return None };
+        let DraftAction::Kernel(Instance { program, dims, bounds }) = &draft.action else { return None };
         if draft.is_given {
             return None;
         }
@@ -45,7 +46,11 @@ impl Planner<'_> {
                 let updating = program.in_place(buffer(place)?, buffer(draft.inputs.len() + output)?)?;
                 Some((place, own, updating))
             })?;
-        let action = DraftAction::Kernel((Arc::new(program), dims.clone()));
+        let action = DraftAction::Kernel(Instance {
+            program: Arc::new(program),
+            dims: dims.clone(),
+            bounds: bounds.clone(),
+        });
         let draft = &mut self.drafts[step];
         draft.action = action;
         draft.inputs.remove(input);

@@ -3,12 +3,15 @@
 use std::sync::Arc;
 
 use smallvec::SmallVec;
+use tilewright_core::ids::VarId;
 use tilewright_core::program::Program;
 use tilewright_graph::interpret::{dims_of, result_shapes};
 use tilewright_graph::ir::{Binding, ValueId};
 use tilewright_graph::legalise::Order;
+use tilewright_graph::symbolic::SymInt;
 
 use super::{Draft, DraftAction, Planner, name};
+use crate::kernels::Instance;
 use crate::prepare::Computed;
 
 impl Planner<'_> {
@@ -19,6 +22,7 @@ impl Planner<'_> {
         inputs: &[ValueId],
         binding: &Binding,
     ) -> Option<()> {
+        let arguments = inputs;
         for &input in inputs {
             self.copied(input)?;
         }
@@ -32,8 +36,23 @@ impl Planner<'_> {
             let element = self.function.value(output).ty.element()?;
             outputs.push(self.result(output, Computed { element, order: Order::given(shape.len()), shape })?);
         }
-        let (action, name) = (DraftAction::Kernel((Arc::clone(program), dims)), name([binding]));
+        let bounds = self.graph.buckets.bounds(&self.extents_of_dims(program, arguments));
+        let instance = Instance { program: Arc::clone(program), dims, bounds };
+        let (action, name) = (DraftAction::Kernel(instance), name([binding]));
         self.drafts.push(Draft { action, inputs, outputs, name, is_given: true });
         Some(())
+    }
+
+    /// The dimensions of a program as the graph knows them: the extents of inputs where they occur.
+    fn extents_of_dims(&self, program: &Program, inputs: &[ValueId]) -> Vec<SymInt> {
+        let parameters: Vec<_> = program.buffer_params().map(|(id, _)| program.buffer(id)).collect();
+        let of = |var: VarId| {
+            parameters.iter().zip(inputs).find_map(|(buffer, &input)| {
+                let axis = buffer.shape.iter().position(|extent| extent.as_var() == Some(var))?;
+                self.function.value(input).ty.extents()?.get(axis).cloned()
+            })
+        };
+        // One that no input shows has no buckets: a number says so.
+        program.dims().map(|(var, _)| of(var).unwrap_or_else(|| 1.into())).collect()
     }
 }
