@@ -115,14 +115,12 @@ impl Prologue {
 
     /// Computes results that are kept. Elements that lie elsewhere are in memory only meanwhile.
     fn compute_once(&self, arguments: &Arguments<'_, '_>, options: RunOptions) -> Result<Packed, CallError> {
-        // The memory that stays is taken first: the other is then given back from the end of the heap, and taken again for the next kernel.
-        let memory = self.allocate()?;
         let load = |position: &usize| match arguments.buffers.get(*position) {
             Some(BufferArgument::Stored(stored)) if stored.resident().is_none() => stored.load().map(Some),
             _ => Ok(None),
         };
         let loaded = self.constants.iter().map(load).collect::<Result<Vec<_>, _>>()?;
-        self.compute(memory, arguments, &loaded, options)
+        self.compute(self.allocate()?, arguments, &loaded, options)
     }
 
     /// Runs the prologue. `loaded` has the elements of constants that are in memory for this run alone.

@@ -8,7 +8,7 @@ use tilewright_core::device::{BufferArgument, CallError};
 use tilewright_core::expr::Constant;
 use tilewright_core::interp;
 use tilewright_core::program::{Access, Program};
-use tilewright_core::tensor::{AnyTensor, checked_len};
+use tilewright_core::tensor::{AnyTensor, Loaded, checked_len};
 use tilewright_core::verify::{Level, verify};
 
 use super::state::State;
@@ -195,7 +195,11 @@ fn interpret(
         if access.is_written() && !buffer.is_writable() {
             return Err(refuse("is written but was passed for reading").into());
         }
-        let bytes = buffer.host_bytes();
+        let loaded = match buffer {
+            BufferArgument::Stored(stored) => Some(stored.load().map_err(CallError::from)?),
+            _ => None,
+        };
+        let bytes = loaded.as_ref().map(Loaded::bytes).or_else(|| buffer.host_bytes());
         let bytes = bytes.ok_or_else(|| refuse("is in the memory of a device: download it first"))?;
         // One that is read by strides is passed as the row of all elements from its first to its last one.
         let row = [bytes.len() / parameter.dtype.bytes()];
