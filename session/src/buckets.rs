@@ -15,7 +15,7 @@ use crate::error::Error;
 use crate::model::Port;
 
 /// The most bounds of a dimension, and the most combinations of the bounds of all names.
-pub(crate) const MOST_BOUNDS: usize = 64;
+const MOST_BOUNDS: usize = 64;
 
 /// A named extent and its bounds: `S=16,64,512`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,7 +47,7 @@ impl fmt::Display for Bucket {
 /// between them count; or all multiples of a number in a range, `32..640/32`.
 ///
 /// # Errors
-/// What is wrong with the text.
+/// When a part of the text is no number above zero, or a range is empty or has too many multiples.
 pub fn sizes(text: &str) -> Result<Vec<usize>, String> {
     let mut all = Vec::new();
     for part in text.split(',') {

@@ -39,10 +39,7 @@ fn text(info: &Info, buckets: &[Bucket]) -> String {
         text += &format!("{title}:\n");
         ports.iter().for_each(|port| text += &format!("  {}: {}\n", port.name, port.ty));
     }
-    for Bucket { name, bounds } in buckets {
-        let bounds = bounds.iter().map(usize::to_string).collect::<Vec<_>>().join(", ");
-        text += &format!("{name} is tuned for {bounds}\n");
-    }
+    buckets.iter().for_each(|bucket| text += &format!("bucket {bucket}\n"));
     text += &format!("{} calls as imported, {} after all passes\n", info.imported_bindings, info.bindings);
     if info.integer_products > 0 || !info.stays_float.is_empty() {
         let floats = info.stays_float.len();

@@ -174,14 +174,18 @@ fn check_given(
     let found = buffers[legalised.inputs.len()..].iter();
     for ((found, output), expected) in found.zip(&legalised.outputs).zip(&evaluated) {
         let expected = in_order(expected.as_tensor().unwrap(), &output.order);
-        for (place, (found, expected)) in
-            found.to_f64_vec().into_iter().zip(expected.to_f64_vec()).enumerate()
-        {
-            let close = (found - expected).abs() <= 1e-6 + 1e-5 * expected.abs()
-                || found == expected
-                || (found.is_nan() && expected.is_nan());
-            assert!(close, "{name}: element {place} is {found}, expected {expected}\n{}", legalised.program);
-        }
+        agree(name, found, &expected, &legalised.program);
+    }
+}
+
+/// Compares the elements of a result with those of the operator.
+fn agree(title: &str, found: &AnyTensor, expected: &AnyTensor, program: &Program) {
+    let elements = found.to_f64_vec().into_iter().zip(expected.to_f64_vec());
+    for (place, (found, expected)) in elements.enumerate() {
+        let close = (found - expected).abs() <= 1e-6 + 1e-5 * expected.abs()
+            || found == expected
+            || (found.is_nan() && expected.is_nan());
+        assert!(close, "{title}: element {place} is {found}, expected {expected}\n{program}");
     }
 }
 

@@ -231,7 +231,7 @@ mod tests {
         assert!(model.tensor(&graph.initializer[0]).unwrap().without_memory().is_none(), "it is small");
         assert_eq!(absent.absent().unwrap().load().unwrap().bytes(), large.bytes().unwrap());
         assert_eq!((absent.load(), &absent), (Ok(()), &large));
-        // What is changed is not what the file has.
+        // A tensor that is overwritten stays in memory: the file does not have its elements.
         let mut changed = large.without_memory().unwrap();
         changed.load().unwrap();
         assert!(changed.overwrite(&vec![0; 200_000]) && changed.without_memory().is_none());

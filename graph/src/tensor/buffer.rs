@@ -68,13 +68,6 @@ impl<T> Stored<T> {
         // Of several threads, the first one counts.
         Ok(self.resident.get_or_init(|| elements))
     }
-
-    fn into_memory(mut self) -> Result<Aligned<T>, SourceError> {
-        match self.resident.take() {
-            Some(resident) => Ok(resident),
-            None => (self.read)(&self.region, self.length),
-        }
-    }
 }
 
 impl<T> Buffer<T> {
@@ -136,12 +129,9 @@ impl<T> DerefMut for Buffer<T> {
     fn deref_mut(&mut self) -> &mut [T] {
         // Elements that are changed are no longer those of the file.
         if let Buffer::Stored(stored) = self {
-            let elements = Stored {
-                region: stored.region.clone(),
-                resident: std::mem::take(&mut stored.resident),
-                ..*stored
-            };
-            *self = Buffer::Aligned(elements.into_memory().expect(UNREADABLE));
+            let resident =
+                stored.resident.take().map_or_else(|| (stored.read)(&stored.region, stored.length), Ok);
+            *self = Buffer::Aligned(resident.expect(UNREADABLE));
         }
         match self {
             Buffer::Plain(elements) => elements,

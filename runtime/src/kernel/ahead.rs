@@ -105,10 +105,10 @@ impl State {
         self.own(&entry, dims, at)
     }
 
-    /// Whether the code of the bucket of these dimensions is there: then the own version takes no time.
+    /// Whether the code of the bucket of these dimensions is compiled: the own version is then made in no time.
     fn has_bucket(&self, dims: &[i64], at: DeviceGeneration) -> bool {
         let bounds = self.buckets().raise(dims);
-        bounds.is_some_and(|bounds| self.versions.bucket_slot(&bounds, at).get().is_some())
+        bounds.is_some_and(|bounds| matches!(self.versions.bucket_slot(&bounds, at).get(), Some(Ok(_))))
     }
 
     /// The version for all shapes, if it is made or the own one would take long to choose. The own one is then made beside calls.

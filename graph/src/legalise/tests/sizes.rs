@@ -110,17 +110,8 @@ fn check_planes(
         let sizes = plane.map(|extent| extent as i64);
         interp::run(&legalised.program, &sizes, &[], &mut buffers)
             .unwrap_or_else(|error| panic!("{name} at {plane:?}: {error}\n{}", legalised.program));
-        let found = buffers.last().unwrap().to_f64_vec();
-        for (found, expected) in found.into_iter().zip(in_order(expected, &output.order).to_f64_vec()) {
-            let close = (found - expected).abs() <= 1e-6 + 1e-5 * expected.abs()
-                || found == expected
-                || (found.is_nan() && expected.is_nan());
-            assert!(
-                close,
-                "{name} {given:?} at {plane:?}: {found}, expected {expected}\n{}",
-                legalised.program
-            );
-        }
+        let title = format!("{name} {given:?} at {plane:?}");
+        agree(&title, buffers.last().unwrap(), &in_order(expected, &output.order), &legalised.program);
     }
     taken
 }
