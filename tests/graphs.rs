@@ -212,3 +212,122 @@ fn shapes_are_checked_across_calls() {
     let error = Model::from_kernels(&boastful::graph().unwrap()).err().expect("M is no 7").to_string();
     assert!(error.contains("the result: dimension 1"), "{error}");
 }
+
+/// Adds `x` to sums, and gives the greater of both.
+#[tensor_kernel]
+fn accumulate(sums: &mut Tensor<f32, N>, x: &Tensor<f32, N>) -> Tensor<f32, N> {
+    let mut greater = Tensor::zeros();
+    for i in 0..N {
+        sums[[i]] = sums[[i]] + x[[i]];
+    }
+    for i in 0..N {
+        greater[[i]] = sums[[i]].max(x[[i]]);
+    }
+    greater
+}
+
+/// Stores a row at a place of a table.
+#[tensor_kernel]
+fn store(table: &mut Tensor<f32, C, N>, row: &Tensor<f32, N>, at: &Tensor<i32, 1>) {
+    for i in 0..N {
+        table[[at[[0]] as usize, i]] = row[[i]];
+    }
+}
+
+/// Doubles in place.
+#[tensor_graph]
+fn double(x: &mut Tensor<f32, N>) {
+    let old = x.clone();
+    accumulate(x, &old);
+}
+
+/// Keeps sums, and rows of tables.
+#[tensor_graph]
+fn remember(
+    bias: &Tensor<f32, N>,
+    x: &Tensor<f32, N>,
+    at: &Tensor<i32, 1>,
+    sums: &mut Tensor<f32, N>,
+    tables: &mut [Tensor<f32, C, N>],
+) -> (Tensor<f32, N>, Tensor<f32, { C - 1 }>) {
+    let mut greater = accumulate(sums, x);
+    for table in tables.iter_mut() {
+        store(table, sums, at);
+        greater = accumulate(sums, &greater);
+        accumulate(&mut greater, bias);
+    }
+    double(&mut greater);
+    let heights = windows(&column_sums(&tables[0]).reshape([1, C]), 2);
+    (greater, heights.reshape([C - 1]))
+}
+
+/// The sum of each row.
+#[tensor_kernel]
+fn column_sums(table: &Tensor<f32, C, N>) -> Tensor<f32, C> {
+    let mut y = Tensor::zeros();
+    for c in 0..C {
+        for n in 0..N {
+            y[[c]] += table[[c, n]];
+        }
+    }
+    y
+}
+
+/// The arguments that `remember` updates.
+type State = (Tensor<f32, 1>, Vec<Tensor<f32, 2>>);
+
+fn state(rows: usize, width: usize) -> State {
+    let table = |number: usize| Tensor::from_fn([rows, width], |[c, n]| small(number + c + 7 * n)).unwrap();
+    (Tensor::from_fn([width], |[n]| small(n + 3)).unwrap(), (0..2).map(table).collect())
+}
+
+#[test]
+fn a_graph_updates_tensors_and_lists_of_them() {
+    let graph = remember::graph(2).unwrap();
+    let loaded = Model::from_kernels(&graph).unwrap();
+    let named = |list: &[tilewright_session::Port]| -> Vec<String> {
+        list.iter().map(|value| value.name.clone()).collect()
+    };
+    assert_eq!(named(&loaded.info().inputs), ["bias", "x", "at", "sums", "tables_0", "tables_1"]);
+    let outputs = ["output_0", "output_1", "sums_out", "tables_0_out", "tables_1_out"];
+    assert_eq!(named(&loaded.info().outputs), outputs);
+    let mut session = Session::new(&loaded);
+    for width in [1, 5, 16] {
+        let (mut tuned, mut reference) = (state(7, width), state(7, width));
+        let mut kept = state(7, width);
+        let bias = Tensor::from_fn([width], |[n]| small(2 * n)).unwrap();
+        for step in 0..3 {
+            let x = Tensor::from_fn([width], |[n]| small(n + step)).unwrap();
+            let at = Tensor::from_slice(&[step as i32 * 2], [1]).unwrap();
+            let found = remember(&bias, &x, &at, &mut tuned.0, &mut tuned.1).unwrap();
+            let expected = remember::reference(&bias, &x, &at, &mut reference.0, &mut reference.1).unwrap();
+            assert_eq!((&found, &tuned), (&expected, &reference), "width {width}, step {step}");
+
+            let inputs = [
+                ("bias", host(&bias)),
+                ("x", host(&x)),
+                ("at", HostTensor::new(&[1], at.as_slice().to_vec()).unwrap()),
+                ("sums", host(&kept.0)),
+                ("tables_0", host(&kept.1[0])),
+                ("tables_1", host(&kept.1[1])),
+            ];
+            let inputs: Vec<(&str, &HostTensor)> = inputs.iter().map(|(name, x)| (*name, x)).collect();
+            let outputs = session.run(&inputs).unwrap();
+            let numbers = |place: usize| outputs[place].expect::<f32>().unwrap();
+            assert_eq!(numbers(0), expected.0.as_slice());
+            assert_eq!(numbers(1), expected.1.as_slice());
+            kept.0 = Tensor::from_slice(numbers(2), [width]).unwrap();
+            kept.1 = (3..5).map(|place| Tensor::from_slice(numbers(place), [7, width]).unwrap()).collect();
+            assert_eq!(kept, reference);
+        }
+    }
+}
+
+#[test]
+fn an_empty_list_gives_a_dimension_no_size() {
+    let vector = |length: usize| Tensor::<f32, 1>::zeros([length]).unwrap();
+    let at = Tensor::from_slice(&[0], [1]).unwrap();
+    let error = remember(&vector(4), &vector(4), &at, &mut vector(4), &mut []).unwrap_err().to_string();
+    let expected = "graph `remember`, argument `tables`: an empty list gives the dimension `C` no size";
+    assert_eq!(error, expected);
+}

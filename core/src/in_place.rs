@@ -1,20 +1,22 @@
-//! Writing a result over a tensor that nobody needs afterwards.
+//! Programs that update a tensor in place, and the same with a result of its own.
 
 use std::sync::Arc;
 
 use crate::access::rewrite_accesses;
-use crate::analysis::block::loads;
-use crate::analysis::scope::writers;
-use crate::expr::Indices;
+use crate::analysis::block::{loads, writes};
+use crate::analysis::pipeline::statements;
+use crate::analysis::scope::{blocks, writers};
+use crate::expr::{ExprKind, Indices};
 use crate::ids::BufferId;
 use crate::index::Index;
 use crate::program::{Access, Param, Program};
-use crate::stmt::{Block, IterKind, Stmt};
+use crate::schedule::edit::{copy_nest, fresh_block_name, insert_statement};
+use crate::stmt::{Block, For, IterKind, Stmt};
 
 impl Program {
     /// The program, at the `Blocks` level, with a result in the memory of a tensor that it reads: the tensor is updated in place, and takes
-    /// the result's place among the parameters. `None` where that would change the meaning: each element of the tensor has to be read for
-    /// the same element of the result alone, which is computed once.
+    /// the result's place among the parameters. `None` where that would change the meaning: either each element of the tensor is read for
+    /// the same element of the result alone, which is computed once, or the result begins as a copy of the tensor, which nothing else reads.
     ///
     /// ```
     /// # use tilewright_core::program::Program;
@@ -33,6 +35,12 @@ impl Program {
         if !is_alike || !is_read || self.access(result) != Some(Access::Output) {
             return None;
         }
+        if let Some(copy) = initial_copy(self, tensor, result) {
+            let mut updating = self.clone();
+            let others = statements(&self.body).iter().enumerate().filter(|(place, _)| *place != copy);
+            updating.body = Stmt::seq(others.map(|(_, stmt)| stmt.clone()));
+            return Some(updating.merged(tensor, result));
+        }
         let &[writer] = &writers(self, result)[..] else { return None };
         let places = places_of_points(writer, result)?;
         let reads = loads(&self.body);
@@ -42,17 +50,98 @@ impl Program {
         if in_place != count(tensor) || count(result) > 0 {
             return None;
         }
-        let mut program = self.clone();
-        let params = Arc::make_mut(&mut program.params);
+        Some(self.clone().merged(tensor, result))
+    }
+
+    /// The program with a tensor in the place of a result.
+    fn merged(mut self, tensor: BufferId, result: BufferId) -> Program {
+        let params = Arc::make_mut(&mut self.params);
         params.retain(|param| *param != Param::Buffer(tensor, Access::Input));
         for param in params.iter_mut().filter(|param| **param == Param::Buffer(result, Access::Output)) {
             *param = Param::Buffer(tensor, Access::InOut);
         }
-        rewrite_accesses(&mut program.body, &|buffer, indices| {
+        rewrite_accesses(&mut self.body, &|buffer, indices| {
             (buffer == result).then(|| (tensor, indices.clone()))
         });
-        Some(program)
+        self
     }
+
+    /// The program, at the `Blocks` level, without updates in place: a tensor that it updates is read alone, and a result behind all others,
+    /// which begins as a copy of it, is updated instead. Results are in the order of the tensors.
+    ///
+    /// ```
+    /// # use tilewright_core::program::Program;
+    /// let program: Program = "kernel store(N, in at: i32[1], inout x: f32[N]) {
+    ///     block b() { x[at[0]] = 1.0 }
+    /// }".parse()?;
+    /// let separate = program.out_of_place().to_string();
+    /// assert!(separate.contains("(N, in at: i32[1], in x: f32[N], out x_out: f32[N])"), "{separate}");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn out_of_place(&self) -> Program {
+        let mut program = self.clone();
+        let updated: Vec<BufferId> = self
+            .buffer_params()
+            .filter(|(_, access)| *access == Access::InOut)
+            .map(|(buffer, _)| buffer)
+            .collect();
+        for (place, &tensor) in updated.iter().enumerate() {
+            let mut own = self.buffer(tensor).clone();
+            own.name = format!("{}_out", own.name).into();
+            let result = program.add_buffer(own);
+            for param in Arc::make_mut(&mut program.params) {
+                if *param == Param::Buffer(tensor, Access::InOut) {
+                    *param = Param::Buffer(tensor, Access::Input);
+                }
+            }
+            program.add_param(Param::Buffer(result, Access::Output));
+            rewrite_accesses(&mut program.body, &|buffer, indices| {
+                (buffer == tensor).then(|| (result, indices.clone()))
+            });
+            let name = fresh_block_name(&program, "copy");
+            let copy = copy_nest(&mut program, name, tensor, result);
+            insert_statement(&mut program.body, place, copy);
+        }
+        program
+    }
+}
+
+/// The place of the statement, among those of the body, that makes a result a copy of a tensor before anything else is stored to the result;
+/// `None` where there is none, or the tensor is read elsewhere.
+fn initial_copy(program: &Program, tensor: BufferId, result: BufferId) -> Option<usize> {
+    let stmts = statements(&program.body);
+    let is_written = |stmt: &Stmt| blocks(stmt).into_iter().any(|block| writes(block).contains(&result));
+    let place = stmts.iter().position(is_written)?;
+    let reads = loads(&program.body);
+    let is_read_once = reads.iter().filter(|read| read.buffer == tensor).count() == 1;
+    (is_read_once && copies_all(program, &stmts[place], tensor, result)).then_some(place)
+}
+
+/// Whether a statement copies every element of a tensor to the same element of a result.
+fn copies_all(program: &Program, stmt: &Stmt, tensor: BufferId, result: BufferId) -> bool {
+    let (mut loops, mut inner) = (Vec::new(), stmt);
+    while let Stmt::For(node) = inner {
+        loops.push(node);
+        inner = &node.body;
+    }
+    let Stmt::Block(block) = inner else { return false };
+    let Some(places) = places_of_points(block, result) else { return false };
+    let Stmt::Store(store) = &block.body else { return false };
+    let is_copy = matches!(store.value.kind(), ExprKind::Load(from, at) if *from == tensor && at == places);
+    // Each loop runs over a dimension of the result, and each dimension has a loop.
+    let shape = &program.buffer(result).shape;
+    let dimension_of = |node: &For| {
+        let iter = block.iters.iter().find(|iter| iter.binding.as_var() == Some(node.var))?;
+        places.iter().position(|place| place.as_var() == Some(iter.var) && iter.extent == node.extent)
+    };
+    let mut dimensions: Vec<usize> = loops
+        .iter()
+        .filter_map(|node| dimension_of(node).filter(|&dimension| node.extent == shape[dimension]))
+        .collect();
+    dimensions.sort_unstable();
+    let covers_all = dimensions.into_iter().eq(0..shape.len()) && loops.len() == shape.len();
+    is_copy && covers_all && block.guards.is_empty()
 }
 
 /// The indices at which a block stores to a buffer, if these are its iterators, each once: different points write different elements.
@@ -100,6 +189,36 @@ mod tests {
         let text = text.expect("each element is read for itself");
         assert!(text.contains("in b: f32[K, 4], inout x: f32[N, 4])"), "{text}");
         assert!(!text.contains('y'), "{text}");
+    }
+
+    #[test]
+    fn updates_are_taken_apart_and_together_again() {
+        let text = "kernel f(N, in at: i32[1], inout x: f32[N, 4], in a: f32[N, 4], inout z: f32[N], out y: f32[N]) {
+            for i in 0..N { for j in 0..4 {
+                block p(v: spatial N = i, w: spatial 4 = j) { x[v, w] = x[v, w] + a[v, w] }
+            } }
+            for i in 0..N { block q(v: spatial N = i) { z[at[0]] = z[v] } }
+            for i in 0..N { block r(v: spatial N = i) { y[v] = x[v, 0] + z[v] } }
+        }";
+        let program: Program = text.parse().expect("the program is well-formed");
+        let separate = program.out_of_place();
+        crate::verify::verify(&separate, crate::verify::Level::Blocks).expect("it is well-formed");
+        let shown = separate.to_string();
+        let params = "in at: i32[1], in x: f32[N, 4], in a: f32[N, 4], in z: f32[N], out y: f32[N], out x_out: f32[N, 4], out z_out: f32[N])";
+        assert!(shown.contains(params), "{shown}");
+        let named = |program: &Program, name: &str| {
+            program.buffers().find(|(_, buffer)| &*buffer.name == name).expect("it has the buffer").0
+        };
+        // The first copy stands in front of the second one: both can be left out, one after the other.
+        let once = separate
+            .in_place(named(&separate, "x"), named(&separate, "x_out"))
+            .expect("the result begins as a copy");
+        let twice =
+            once.in_place(named(&once, "z"), named(&once, "z_out")).expect("the result begins as a copy");
+        crate::verify::verify(&twice, crate::verify::Level::Blocks).expect("it is well-formed");
+        let shown = twice.to_string();
+        assert!(shown.contains("out y: f32[N], inout x: f32[N, 4], inout z: f32[N])"), "{shown}");
+        assert!(!shown.contains("copy"), "{shown}");
     }
 
     #[test]

@@ -18,7 +18,8 @@ use crate::model::Model;
 
 impl Model {
     /// Makes a graph of kernels ready to run: what a function with `#[tensor_graph]` gives by `NAME::graph`. Inputs have the names of its
-    /// arguments, outputs are `output_0` and so on.
+    /// arguments, outputs are `output_0` and so on. A tensor `x` that the function updates is an input `x` and an output `x_out`; a list `x` of such
+    /// tensors is the inputs `x_0` and so on, and the outputs `x_0_out` and so on.
     ///
     /// # Errors
     /// [`Error::Recorded`] when extents cannot be shown to be equal, or the program of a kernel cannot be built.
@@ -41,9 +42,9 @@ fn function(graph: &KernelGraph) -> Result<Function, Error> {
     for step in &graph.steps {
         translation.step(step)?;
     }
-    let results = graph.outputs.iter().enumerate().map(|(position, output)| {
-        let value = translation.value(*output);
-        translation.builder.set_name(value, &format!("output_{position}"));
+    let results = graph.outputs.iter().map(|output| {
+        let value = translation.value(output.value);
+        translation.builder.set_name(value, &output.name);
         value
     });
     let results = results.collect();
@@ -190,7 +191,7 @@ fn axis(axis: i64) -> Attributes {
 
 /// The kernel's program with the numbers of the call in it.
 fn program(call: &KernelCall) -> Result<Program, Error> {
-    let own = call.kernel.program().map_err(|error| Error::Recorded(error.to_string()))?;
+    let own = call.kernel.program().map_err(|error| Error::Recorded(error.to_string()))?.out_of_place();
     let symbols = own.dims().count() - call.sizes.len();
     let mut sizes = Vec::new();
     for ((var, name), size) in own.dims().skip(symbols).zip(&call.sizes) {

@@ -8,7 +8,7 @@ pub mod argument;
 mod check;
 mod compose;
 mod destination;
-mod edit;
+pub(crate) mod edit;
 mod elements;
 mod error;
 mod find;

@@ -271,6 +271,12 @@ impl<'a, T: Element, const RANK: usize> From<&'a Tensor<T, RANK>> for TensorView
     }
 }
 
+impl<'a, T: Element, const RANK: usize> From<&'a mut Tensor<T, RANK>> for TensorView<'a, T, RANK> {
+    fn from(tensor: &'a mut Tensor<T, RANK>) -> Self {
+        TensorView::from(&*tensor)
+    }
+}
+
 impl<'a, T: Element, const RANK: usize> From<&'a TensorView<'_, T, RANK>> for TensorView<'a, T, RANK> {
     fn from(view: &'a TensorView<'_, T, RANK>) -> Self {
         *view

@@ -4,19 +4,20 @@ use half::f16;
 use tilewright::Tensor;
 
 use crate::block::pack::{Blocks, LANES};
-use crate::block::{BlockType, QuantisedRows, integer, kernels, numbers};
+use crate::block::products::product;
+use crate::block::{BlockType, integer};
 use crate::error::Error;
 use crate::gguf::StoredTensor;
 
 /// A matrix `W` of `rows × columns` in blocks, for products `x · Wᵀ`.
 pub struct Matrix {
-    planes: Planes,
+    pub(super) planes: Planes,
     rows: usize,
     columns: usize,
 }
 
 /// From this many rows on, a product first turns the whole matrix into numbers.
-pub(super) const MANY_ROWS: usize = 4;
+const MANY_ROWS: usize = 4;
 
 /// How products with matrices of quantised blocks are computed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -30,7 +31,7 @@ pub enum Products {
 }
 
 /// The fields of blocks; see [`crate::block::kernels`].
-enum Planes {
+pub(super) enum Planes {
     Integers(integer::Planes),
     Single(Tensor<f32, 3>),
     Half(Tensor<f16, 3>),
@@ -41,12 +42,12 @@ enum Planes {
     Q6K { quants: Tensor<i8, 4>, factors: Tensor<i8, 4>, scales: Tensor<f16, 3> },
 }
 
-struct Q4K {
-    quants: Tensor<u8, 4>,
-    factors: Tensor<u8, 4>,
-    least: Tensor<u8, 4>,
-    scales: Tensor<f16, 3>,
-    minima: Tensor<f16, 3>,
+pub(super) struct Q4K {
+    pub(super) quants: Tensor<u8, 4>,
+    pub(super) factors: Tensor<u8, 4>,
+    pub(super) least: Tensor<u8, 4>,
+    pub(super) scales: Tensor<f16, 3>,
+    pub(super) minima: Tensor<f16, 3>,
 }
 
 impl Matrix {
@@ -129,40 +130,18 @@ impl Matrix {
         self.rows.next_multiple_of(LANES)
     }
 
-    /// The shape of the product with `rows` rows.
-    pub fn product_shape(&self, rows: usize) -> [usize; 3] {
-        [rows, self.width() / LANES, LANES]
+    /// How many panels of [`LANES`] rows it has.
+    pub(crate) fn panels(&self) -> usize {
+        self.width() / LANES
     }
 
-    /// Computes `x · Wᵀ` for rows `x` of as many numbers as the matrix has columns, into a tensor of the shape [`Matrix::product_shape`].
+    /// Computes `x · Wᵀ` for rows `x` of as many numbers as the matrix has columns: panels of the products of each row, and zeros up to
+    /// [`Matrix::width`].
     ///
     /// # Errors
     /// When the shapes do not fit.
-    pub fn multiply(&self, x: &Tensor<f32, 2>, y: &mut Tensor<f32, 3>) -> Result<(), Error> {
-        if x.dim(0) >= MANY_ROWS
-            && let Some(numbers) = self.numbers()?
-        {
-            kernels::product_f32::call_into(x, &numbers, y)?;
-            return Ok(());
-        }
-        match &self.planes {
-            Planes::Integers(planes) => planes.multiply(&QuantisedRows::of(x)?, y)?,
-            Planes::Single(numbers) => kernels::product_f32::call_into(x, numbers, y)?,
-            Planes::Half(numbers) => kernels::product_f16::call_into(x, numbers, y)?,
-            Planes::Q4_0 { quants, scales } => kernels::product_q4_0::call_into(x, quants, scales, y)?,
-            Planes::Q4_1 { quants, scales, minima } => {
-                kernels::product_q4_1::call_into(x, quants, scales, minima, y)?;
-            }
-            Planes::Q8_0 { quants, scales } => kernels::product_q8_0::call_into(x, quants, scales, y)?,
-            Planes::Q4K(planes) => {
-                let Q4K { quants, factors, least, scales, minima } = &**planes;
-                kernels::product_q4_k::call_into(x, quants, factors, least, scales, minima, y)?;
-            }
-            Planes::Q6K { quants, factors, scales } => {
-                kernels::product_q6_k::call_into(x, quants, factors, scales, y)?;
-            }
-        }
-        Ok(())
+    pub fn multiply(&self, x: &Tensor<f32, 2>) -> Result<Tensor<f32, 3>, Error> {
+        Ok(product(self, is_many(x.dim(0)), x)?)
     }
 
     /// The fields of its blocks, if products with it are of integers.
@@ -172,27 +151,9 @@ impl Matrix {
             _ => None,
         }
     }
+}
 
-    /// The panels as numbers, which memory holds for as long as one product takes. `None` for a matrix that is stored so, and for one whose
-    /// products are of integers.
-    fn numbers(&self) -> Result<Option<Tensor<f32, 3>>, Error> {
-        let shape = [self.width() / LANES, self.columns, LANES];
-        let numbers = match &self.planes {
-            Planes::Single(_) | Planes::Integers(_) => return Ok(None),
-            Planes::Half(halves) => numbers::numbers_f16(halves)?.reshape(shape),
-            Planes::Q4_0 { quants, scales } => numbers::numbers_q4_0(quants, scales)?.reshape(shape),
-            Planes::Q4_1 { quants, scales, minima } => {
-                numbers::numbers_q4_1(quants, scales, minima)?.reshape(shape)
-            }
-            Planes::Q8_0 { quants, scales } => numbers::numbers_q8_0(quants, scales)?.reshape(shape),
-            Planes::Q4K(planes) => {
-                let Q4K { quants, factors, least, scales, minima } = &**planes;
-                numbers::numbers_q4_k(quants, factors, least, scales, minima)?.reshape(shape)
-            }
-            Planes::Q6K { quants, factors, scales } => {
-                numbers::numbers_q6_k(quants, factors, scales)?.reshape(shape)
-            }
-        };
-        numbers.map(Some).map_err(|error| Error::Memory(error.to_string()))
-    }
+/// Whether a product with this many rows first turns the whole matrix into numbers or bytes.
+pub(crate) fn is_many(rows: usize) -> bool {
+    rows >= MANY_ROWS
 }

@@ -9,13 +9,18 @@ mod kernels;
 mod matrix;
 mod numbers;
 mod pack;
+mod products;
 #[cfg(test)]
 mod tests;
 
 pub use decode::dequantise;
-pub(crate) use integer::QuantisedRows;
+#[cfg(test)]
+pub(crate) use integer::kernels::quantise_rows;
 pub(crate) use integer::kernels::quantised;
+pub(crate) use integer::product as product_of_integers;
+pub(crate) use matrix::is_many;
 pub use matrix::{Matrix, Products};
+pub(crate) use products::{first_columns, join, product};
 
 /// The element type of a stored tensor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

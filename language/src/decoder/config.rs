@@ -90,6 +90,10 @@ impl Config {
                 format!("{} heads do not share {} evenly", self.heads, self.groups),
             ));
         }
+        if !self.head.is_multiple_of(2) {
+            let reason = format!("is {}; an even number is expected, whose pairs are turned", self.head);
+            return Err(Error::metadata("llama.attention.key_length", reason));
+        }
         if self.rope_dims > self.head || !self.rope_dims.is_multiple_of(2) {
             return Err(Error::metadata(
                 "llama.rope.dimension_count",

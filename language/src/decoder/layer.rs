@@ -1,14 +1,11 @@
 //! One layer of a decoder.
 
-use tilewright::Tensor;
+use tilewright::prelude::*;
 
 use crate::block::{Products, dequantise};
-use crate::decoder::cache::Cache;
 use crate::decoder::config::Config;
-use crate::decoder::kernels;
-use crate::decoder::projection::Projection;
-use crate::decoder::rope::rotate;
-use crate::decoder::rows::{Rows, Stream};
+use crate::decoder::projection::{Projection, multiply, multiply_integers};
+use crate::decoder::{kernels, quantised};
 use crate::error::Error;
 use crate::gguf::File;
 use crate::tensors;
@@ -25,6 +22,11 @@ pub(super) fn chunks(tokens: &[u32]) -> impl Iterator<Item = &[u32]> {
         rest = others;
         (!chunk.is_empty()).then_some(chunk)
     })
+}
+
+/// The most room that a cache needs for a context: rows that are computed beside tokens are stored, too.
+pub(super) fn most_rows(context: usize) -> usize {
+    context + ROWS[ROWS.len() - 1]
 }
 
 /// How many rows are computed for a number of tokens: few numbers occur, so that kernels for them are made once.
@@ -75,59 +77,70 @@ impl Layer {
             outer: read(&[("ffn_down", config.hidden)], config.inner)?,
         })
     }
+}
 
-    /// Adds what the layer finds to a stream, whose rows are the tokens from a position on; `turns` has the angles of each. Rows beyond these
-    /// tokens are computed and mean nothing.
-    pub(super) fn run(
-        &self,
-        config: &Config,
-        stream: &mut Stream,
-        cache: &mut Cache,
-        start: usize,
-        turns: &[Vec<(f32, f32)>],
-    ) -> Result<(), Error> {
-        let epsilon = config.epsilon;
-        let normal = Rows::Normal { stream: &mut *stream, weights: &self.attention_norm, epsilon };
-        let projected = self.attention.multiply(normal)?;
-        let context = attend(config, &projected, cache, start, turns)?;
-        stream.found = self.attended.multiply(Rows::Plain(context))?;
-        let normal = Rows::Normal { stream: &mut *stream, weights: &self.inner_norm, epsilon };
-        let both = self.inner.multiply(normal)?;
-        stream.found = self.outer.multiply(Rows::Gated(both))?;
-        Ok(())
+/// One layer, for the tokens at `positions`, whose angles are `turns`: stores their keys and values, adds to `stream` what has been `found` so
+/// far, and gives what is to be added next. For `is_many`, see [`crate::block::products`].
+#[tensor_graph]
+pub(super) fn run_layer(
+    layer: &Layer,
+    config: &Config,
+    is_many: bool,
+    stream: &mut Tensor<f32, R, { config.hidden }>,
+    found: &Tensor<f32, R, { config.hidden }>,
+    turns: &Tensor<f32, R, { config.head / 2 }, 2>,
+    positions: &Tensor<i32, R>,
+    keys: &mut Tensor<f32, { config.groups }, { config.head }, C>,
+    values: &mut Tensor<f32, { config.groups }, C, { config.head }>,
+) -> Tensor<f32, R, { config.hidden }> {
+    let (groups, head) = (config.groups, config.head);
+    let sharing = config.heads / groups;
+    let projected = multiply_normal(&layer.attention, &layer.attention_norm, config, is_many, stream, found);
+    let projected = projected.reshape([R, config.heads + 2 * groups, head / 2, 2]);
+    kernels::store(keys, values, &projected, turns, positions);
+    // The products of queries and keys are scaled once, in the queries.
+    let scale = 1.0 / (head as f32).sqrt();
+    let queries = kernels::turn_queries(&projected, turns, groups, sharing, scale);
+    let queries = queries.reshape([R, groups, sharing, head]);
+    let context = kernels::attend(&queries, keys, values, positions);
+    let context = context.reshape([R, config.heads * head]);
+    let found = multiply(&layer.attended, is_many, &context);
+    let both = multiply_normal(&layer.inner, &layer.inner_norm, config, is_many, stream, &found);
+    multiply_gated(&layer.outer, is_many, &both)
+}
+
+/// The products with the sums of a stream, divided by the root of their mean square, times weights. Adds to the stream what has been found.
+#[tensor_graph]
+pub(super) fn multiply_normal(
+    projection: &Projection,
+    weights: &Tensor<f32, { config.hidden }>,
+    config: &Config,
+    is_many: bool,
+    stream: &mut Tensor<f32, R, { config.hidden }>,
+    found: &Tensor<f32, R, { config.hidden }>,
+) -> Tensor<f32, R, { projection.width() }> {
+    if projection.is_integer() {
+        let weights = weights.reshape([config.hidden / 32, 32]);
+        let (x, steps, sums) = quantised::normalise(stream, found, &weights, config.epsilon);
+        multiply_integers(projection, is_many, &x, &steps, &sums)
+    } else {
+        let x = kernels::normalise(stream, found, weights, config.epsilon);
+        multiply(projection, is_many, &x)
     }
 }
 
-/// The attention of each token to the tokens so far. `projected` has queries, keys and values.
-fn attend(
-    config: &Config,
-    projected: &Tensor<f32, 2>,
-    cache: &mut Cache,
-    start: usize,
-    turns: &[Vec<(f32, f32)>],
-) -> Result<Tensor<f32, 2>, Error> {
-    let [rows, width] = projected.shape();
-    let (own, shared) = (config.heads * config.head, config.groups * config.head);
-    // The products of queries and keys are scaled once, in the queries.
-    let scale = 1.0 / (config.head as f32).sqrt();
-    let mut queries = vec![0.0; rows * own];
-    for (row, angles) in turns.iter().enumerate() {
-        let numbers = &projected.as_slice()[row * width..][..own + 2 * shared];
-        let (query, rest) = numbers.split_at(own);
-        let (keys, values) = rest.split_at(shared);
-        let target = &mut queries[row * own..][..own];
-        target.copy_from_slice(query);
-        target.chunks_exact_mut(config.head).for_each(|head| rotate(head, angles));
-        target.iter_mut().for_each(|number| *number *= scale);
-        let mut keys = keys.to_vec();
-        keys.chunks_exact_mut(config.head).for_each(|head| rotate(head, angles));
-        cache.store(start + row, &keys, values);
+/// The products with the numbers that pass a gate, which stands before them in each row.
+#[tensor_graph]
+fn multiply_gated(
+    projection: &Projection,
+    is_many: bool,
+    both: &Tensor<f32, R, W>,
+) -> Tensor<f32, R, { projection.width() }> {
+    if projection.is_integer() {
+        let (x, steps, sums) = quantised::gate(both.reshape([R, 2, W / 64, 32]));
+        multiply_integers(projection, is_many, &x, &steps, &sums)
+    } else {
+        let x = kernels::gate(both.reshape([R, 2, W / 2]));
+        multiply(projection, is_many, &x)
     }
-    let last = turns.len().saturating_sub(1);
-    let positions = (0..rows).map(|row| (start + row.min(last)) as i32).collect();
-    let positions = tensors::from_vec(positions, [rows])?;
-    let sharing = config.heads / config.groups;
-    let queries = tensors::from_vec(queries, [rows, config.groups, sharing, config.head])?;
-    let context = kernels::attend(&queries, &cache.keys, &cache.values, &positions)?;
-    tensors::reshape(context, [rows, own])
 }

@@ -1,16 +1,17 @@
 //! Decoders of the `llama` architecture: from tokens to the next token's logits.
 //!
 //! A layer normalises its input, computes queries, keys and values of several heads, attends to the tokens so far, and adds what it finds;
-//! then it normalises again and adds an inner layer with a gate. Weights stay in their blocks; see [`crate::block`].
+//! then it normalises again and adds an inner layer with a gate. Weights stay in their blocks; see [`crate::block`]. All of this is a graph of
+//! kernels, which updates the cache of keys and values.
 
 mod cache;
 mod config;
+mod graph;
 mod kernels;
 mod layer;
 mod projection;
 mod quantised;
 mod rope;
-mod rows;
 #[cfg(test)]
 mod tests;
 
@@ -18,29 +19,32 @@ use std::sync::Arc;
 
 pub use config::Config;
 
-use crate::block::{Products, dequantise};
+use tilewright::graph::KernelGraph;
+use tilewright::prelude::*;
+
+use crate::block::{Products, dequantise, is_many};
 use crate::error::Error;
 use crate::gguf::File;
 use crate::tensors;
 use cache::Cache;
+use graph::{advance, logits, step};
 use layer::Layer;
 use projection::Projection;
 use rope::Rotation;
-use rows::{Rows, Stream};
 
 /// A model that continues texts.
 pub struct Decoder {
     config: Config,
     file: Arc<File>,
     layers: Vec<Layer>,
-    norm: tilewright::Tensor<f32, 1>,
+    norm: Tensor<f32, 1>,
     output: Projection,
     rotation: Rotation,
 }
 
 /// The tokens so far, as the keys and values that a decoder keeps of them.
 pub struct Sequence {
-    caches: Vec<Cache>,
+    cache: Cache,
     length: usize,
 }
 
@@ -116,9 +120,7 @@ impl Decoder {
     /// When its memory cannot be had.
     pub fn sequence(&self) -> Result<Sequence, Error> {
         let room = FIRST_ROOM.min(self.config.context);
-        let caches =
-            (0..self.config.layers).map(|_| Cache::new(&self.config, room)).collect::<Result<_, _>>()?;
-        Ok(Sequence { caches, length: 0 })
+        Ok(Sequence { cache: Cache::new(&self.config, room)?, length: 0 })
     }
 
     /// Appends tokens to a sequence and gives the logits of the token that follows them, one for each token of the vocabulary.
@@ -134,64 +136,101 @@ impl Decoder {
         if let Some(&token) = tokens.iter().find(|&&token| token as usize >= count) {
             return Err(Error::Token { token, count });
         }
-        self.make_room(sequence, wanted)?;
+        self.make_room(sequence, tokens)?;
         let start = sequence.length;
         let mut last = None;
         for chunk in layer::chunks(tokens) {
             match self.advance(sequence, chunk) {
-                Ok(stream) => last = Some(stream),
+                Ok(rows) => last = Some((rows, chunk.len() - 1)),
                 Err(error) => {
                     sequence.length = start;
                     return Err(error);
                 }
             }
         }
-        let last = last.ok_or_else(|| Error::Sampling("no tokens were given to continue".to_owned()))?;
-        self.logits(last)
+        let ((stream, found), row) =
+            last.ok_or_else(|| Error::Sampling("no tokens were given to continue".to_owned()))?;
+        let last = tensors::from_vec(vec![row as i32], [1])?;
+        Ok(logits(self, &stream, &found, &last)?.into_vec())
     }
 
-    fn make_room(&self, sequence: &mut Sequence, wanted: usize) -> Result<(), Error> {
-        let mut room = sequence.caches.first().map_or(wanted, Cache::room);
-        while room < wanted {
-            room = next_room(room).min(self.config.context);
+    /// A step of the decoder as data, for a session: `rows` tokens at once, of which it gives the logits that follow the one at `last`. Each cache is an
+    /// input, and, with what the step stores in it, an output. Dimensions are `R`, the number of tokens, and `C`, for how many the caches have
+    /// room. `is_many` chooses products for more than a few tokens at once, which turn matrices into numbers first.
+    ///
+    /// | input | is |
+    /// |---|---|
+    /// | `x` | the [embeddings](Decoder::embeddings) of the tokens |
+    /// | `turns` | the [sines and cosines](Decoder::turns) of their positions |
+    /// | `positions` | their positions |
+    /// | `last` | the row whose logits are wanted |
+    /// | `keys_0`, … | keys by group, number of the head, and token, of each layer |
+    /// | `values_0`, … | values by group, token, and number of the head |
+    ///
+    /// # Errors
+    /// When the copies of the weights do not fit into memory.
+    pub fn graph(&self, is_many: bool) -> Result<KernelGraph, Error> {
+        Ok(step::graph(self, is_many, self.config.layers, self.config.layers)?)
+    }
+
+    /// Makes room for tokens, and for the rows up to a whole number that are computed beside them.
+    fn make_room(&self, sequence: &mut Sequence, tokens: &[u32]) -> Result<(), Error> {
+        let mut wanted = 0;
+        let mut start = sequence.length;
+        for chunk in layer::chunks(tokens) {
+            wanted = wanted.max(start + layer::padded(chunk.len()));
+            start += chunk.len();
         }
-        for cache in &mut sequence.caches {
-            if cache.room() < room {
-                cache.grow(&self.config, room, sequence.length)?;
-            }
+        let mut room = sequence.cache.room();
+        while room < wanted {
+            room = next_room(room).min(layer::most_rows(self.config.context));
+        }
+        if sequence.cache.room() < room {
+            sequence.cache.grow(&self.config, room, sequence.length)?;
         }
         Ok(())
     }
 
-    /// Runs tokens through all layers and gives the last one's numbers.
-    fn advance(&self, sequence: &mut Sequence, tokens: &[u32]) -> Result<Stream, Error> {
+    /// Runs tokens through all layers, and gives their stream and what is to be added to it.
+    fn advance(
+        &self,
+        sequence: &mut Sequence,
+        tokens: &[u32],
+    ) -> Result<(Tensor<f32, 2>, Tensor<f32, 2>), Error> {
         let rows = layer::padded(tokens.len());
-        let embeddings = tensors::from_vec(self.embed(tokens, rows)?, [rows, self.config.hidden])?;
-        let mut stream = Stream::new(embeddings)?;
-        let turns: Vec<_> =
-            (0..tokens.len()).map(|place| self.rotation.at(sequence.length + place)).collect();
-        for (layer, cache) in self.layers.iter().zip(&mut sequence.caches) {
-            layer.run(&self.config, &mut stream, cache, sequence.length, &turns)?;
-        }
+        let mut embeddings = self.embeddings(tokens)?;
+        embeddings.resize(rows * self.config.hidden, 0.0);
+        let embeddings = tensors::from_vec(embeddings, [rows, self.config.hidden])?;
+        // Rows behind the tokens are stored where the next tokens will be, which overwrite them.
+        let places = sequence.length..sequence.length + rows;
+        let pairs = self.config.head / 2;
+        let turns = tensors::from_vec(self.turns(places.clone()), [rows, pairs, 2])?;
+        let positions = tensors::from_vec(places.map(|place| place as i32).collect(), [rows])?;
+        let Cache { keys, values, .. } = &mut sequence.cache;
+        let found = advance(self, is_many(rows), &embeddings, &turns, &positions, keys, values)?;
         sequence.length += tokens.len();
-        stream.row(tokens.len() - 1)
+        Ok(found)
     }
 
-    /// The rows of the table of tokens, and zeros up to a number of rows.
-    fn embed(&self, tokens: &[u32], rows: usize) -> Result<Vec<f32>, Error> {
+    /// The rows of the table of tokens, one after the other.
+    ///
+    /// # Errors
+    /// When a token is not in the vocabulary.
+    pub fn embeddings(&self, tokens: &[u32]) -> Result<Vec<f32>, Error> {
         let table = self.file.tensor(EMBEDDING)?;
         let row = self.config.hidden / table.kind.length() * table.kind.bytes();
-        let mut numbers = Vec::with_capacity(rows * self.config.hidden);
+        let count = table.shape[0];
+        let mut numbers = Vec::with_capacity(tokens.len().next_power_of_two() * self.config.hidden);
         for &token in tokens {
-            numbers.extend(dequantise(table.kind, &table.bytes[token as usize * row..][..row]));
+            let start = token as usize * row;
+            let bytes = table.bytes.get(start..start + row).ok_or(Error::Token { token, count })?;
+            numbers.extend(dequantise(table.kind, bytes));
         }
-        numbers.resize(rows * self.config.hidden, 0.0);
         Ok(numbers)
     }
 
-    fn logits(&self, mut stream: Stream) -> Result<Vec<f32>, Error> {
-        let epsilon = self.config.epsilon;
-        let normal = Rows::Normal { stream: &mut stream, weights: &self.norm, epsilon };
-        Ok(self.output.multiply(normal)?.into_vec())
+    /// The sine and the cosine of the angle by which each pair of numbers of a head is turned, for positions one after the other.
+    pub fn turns(&self, positions: std::ops::Range<usize>) -> Vec<f32> {
+        self.rotation.turns(self.config.head / 2, positions)
     }
 }

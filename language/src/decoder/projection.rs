@@ -1,12 +1,10 @@
 //! Several matrices that the same rows are multiplied with.
 
-use tilewright::Tensor;
+use tilewright::prelude::*;
 
-use crate::block::{Matrix, Products};
-use crate::decoder::rows::Rows;
+use crate::block::{Matrix, Products, first_columns, join, product, product_of_integers};
 use crate::error::Error;
 use crate::gguf::File;
-use crate::tensors;
 
 /// Matrices of equally long rows. Matrices of one block type are stacked to one, which one call multiplies.
 pub(super) struct Projection {
@@ -48,46 +46,79 @@ impl Projection {
         self.matrices.iter().map(Matrix::rows).sum()
     }
 
-    /// The products with all matrices: for each row, those of the first matrix, those of the second, and so on.
-    pub(super) fn multiply(&self, rows: Rows<'_>) -> Result<Tensor<f32, 2>, Error> {
-        let count = rows.count();
-        let integers: Option<Vec<_>> = self.matrices.iter().map(Matrix::integers).collect();
-        let mut products = Vec::with_capacity(self.matrices.len());
-        for matrix in &self.matrices {
-            products.push(tensors::zeros(matrix.product_shape(count))?);
-        }
-        if let Some(integers) = integers {
-            let rows = rows.quantised()?;
-            for (planes, product) in integers.into_iter().zip(&mut products) {
-                planes.multiply(&rows, product)?;
-            }
-        } else {
-            let rows = rows.floats()?;
-            for (matrix, product) in self.matrices.iter().zip(&mut products) {
-                matrix.multiply(&rows, product)?;
-            }
-        }
-        self.join(products)
+    /// How many columns each of them has.
+    fn columns(&self) -> usize {
+        self.matrices[0].columns()
     }
 
-    /// Products as rows, without the zeros that fill up panels.
-    fn join(&self, mut products: Vec<Tensor<f32, 3>>) -> Result<Tensor<f32, 2>, Error> {
-        let count = products.first().map_or(0, |product| product.dim(0));
-        let width = self.width();
-        if let ([matrix], 1) = (&self.matrices[..], products.len())
-            && matrix.width() == width
-        {
-            return tensors::reshape(products.swap_remove(0), [count, width]);
-        }
-        let mut joined = tensors::zeros([count, width])?;
-        for (row, target) in joined.as_mut_slice().chunks_exact_mut(width).enumerate() {
-            let mut start = 0;
-            for (matrix, product) in self.matrices.iter().zip(&products) {
-                let own = &product.as_slice()[row * matrix.width()..][..matrix.rows()];
-                target[start..start + own.len()].copy_from_slice(own);
-                start += own.len();
-            }
-        }
-        Ok(joined)
+    /// Whether all products are of integers.
+    pub(super) fn is_integer(&self) -> bool {
+        self.matrices.iter().all(|matrix| matrix.integers().is_some())
+    }
+}
+
+/// The products of rows with all matrices: for each row, those of the first matrix, those of the second, and so on. For `is_many`, see
+/// [`crate::block::products`].
+#[tensor_graph]
+pub(super) fn multiply(
+    projection: &Projection,
+    is_many: bool,
+    x: &Tensor<f32, R, { projection.columns() }>,
+) -> Tensor<f32, R, { projection.width() }> {
+    let mut joined = multiply_one(&projection.matrices[0], is_many, x);
+    for matrix in &projection.matrices[1..] {
+        let next = multiply_one(matrix, is_many, x);
+        joined = join(&joined, &next);
+    }
+    joined
+}
+
+/// The products of rows with one matrix, without the zeros that fill up panels.
+#[tensor_graph]
+fn multiply_one(
+    matrix: &Matrix,
+    is_many: bool,
+    x: &Tensor<f32, R, { matrix.columns() }>,
+) -> Tensor<f32, R, { matrix.rows() }> {
+    let panels = product(matrix, is_many, x);
+    if matrix.width() == matrix.rows() {
+        panels.reshape([R, matrix.rows()])
+    } else {
+        first_columns(&panels, matrix.rows())
+    }
+}
+
+/// [`multiply`] for quantised rows, where all products are of integers.
+#[tensor_graph]
+pub(super) fn multiply_integers(
+    projection: &Projection,
+    is_many: bool,
+    x: &Tensor<i8, R, { projection.columns() }>,
+    steps: &Tensor<f32, R, B>,
+    sums: &Tensor<i32, R, B, 2>,
+) -> Tensor<f32, R, { projection.width() }> {
+    let mut joined = multiply_one_of_integers(&projection.matrices[0], is_many, x, steps, sums);
+    for matrix in &projection.matrices[1..] {
+        let next = multiply_one_of_integers(matrix, is_many, x, steps, sums);
+        joined = join(&joined, &next);
+    }
+    joined
+}
+
+/// [`multiply_one`] for quantised rows.
+#[tensor_graph]
+fn multiply_one_of_integers(
+    matrix: &Matrix,
+    is_many: bool,
+    x: &Tensor<i8, R, { matrix.columns() }>,
+    steps: &Tensor<f32, R, B>,
+    sums: &Tensor<i32, R, B, 2>,
+) -> Tensor<f32, R, { matrix.rows() }> {
+    let planes = matrix.integers().expect("all products of the projection are of integers");
+    let panels = product_of_integers(planes, is_many, x, steps, sums);
+    if matrix.width() == matrix.rows() {
+        panels.reshape([R, matrix.rows()])
+    } else {
+        first_columns(&panels, matrix.rows())
     }
 }

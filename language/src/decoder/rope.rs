@@ -29,21 +29,15 @@ impl Rotation {
         Ok(Rotation { steps })
     }
 
-    /// The sines and cosines of a position.
-    pub(super) fn at(&self, position: usize) -> Vec<(f32, f32)> {
-        let turn = |step: &f64| {
-            let (sine, cosine) = (position as f64 * step).sin_cos();
-            (sine as f32, cosine as f32)
+    /// The sine and the cosine of each pair of a head, for positions one after the other. Pairs without an angle stay as they are.
+    pub(super) fn turns(&self, pairs: usize, positions: impl Iterator<Item = usize>) -> Vec<f32> {
+        let turn = |position: usize| {
+            let turned = self.steps.iter().flat_map(move |step| {
+                let (sine, cosine) = (position as f64 * step).sin_cos();
+                [sine as f32, cosine as f32]
+            });
+            turned.chain(std::iter::repeat_n([0.0, 1.0], pairs - self.steps.len()).flatten())
         };
-        self.steps.iter().map(turn).collect()
-    }
-}
-
-/// Turns a head: the pairs that have an angle.
-pub(super) fn rotate(head: &mut [f32], turns: &[(f32, f32)]) {
-    for (pair, &(sine, cosine)) in head.chunks_exact_mut(2).zip(turns) {
-        let (x, y) = (pair[0], pair[1]);
-        pair[0] = x * cosine - y * sine;
-        pair[1] = x * sine + y * cosine;
+        positions.flat_map(turn).collect()
     }
 }

@@ -229,18 +229,21 @@ fn numbers<const RANK: usize>(shape: [usize; RANK], seed: usize) -> tilewright::
     tensors::from_vec((0..count).map(number).collect(), shape).unwrap()
 }
 
+/// Quantised rows: integers, steps, and sums of the halves of blocks.
+type QuantisedRows = (tilewright::Tensor<i8, 2>, tilewright::Tensor<f32, 2>, tilewright::Tensor<i32, 3>);
+
 /// Asserts that quantised rows differ from rows of floats by half a step at most.
-fn assert_quantised(found: &crate::block::QuantisedRows, expected: &tilewright::Tensor<f32, 2>) {
-    let blocks = found.integers.as_slice().chunks_exact(32).zip(expected.as_slice().chunks_exact(32));
+fn assert_quantised((integers, steps, sums): &QuantisedRows, expected: &tilewright::Tensor<f32, 2>) {
+    let blocks = integers.as_slice().chunks_exact(32).zip(expected.as_slice().chunks_exact(32));
     for (block, (integers, numbers)) in blocks.enumerate() {
-        let step = found.steps.as_slice()[block];
+        let step = steps.as_slice()[block];
         for (&integer, &number) in integers.iter().zip(numbers) {
             let error = (f32::from(integer) * step - number).abs();
             assert!(error <= step * 0.501, "block {block}: {integer} times {step}, not {number}");
         }
         for (half, integers) in integers.chunks_exact(16).enumerate() {
             let sum: i32 = integers.iter().map(|&integer| i32::from(integer)).sum();
-            assert_eq!(found.sums.as_slice()[block * 2 + half], sum);
+            assert_eq!(sums.as_slice()[block * 2 + half], sum);
         }
     }
 }
@@ -249,16 +252,59 @@ fn assert_quantised(found: &crate::block::QuantisedRows, expected: &tilewright::
 fn rows_are_the_same_as_integers_and_as_floats() {
     for (rows, width) in [(1, 32), (1, 576), (3, 96), (64, 160)] {
         let weights = numbers([width], 3);
-        let [mut first, mut second] =
-            [(); 2].map(|()| Stream { sum: numbers([rows, width], 1), found: numbers([rows, width], 2) });
-        let floats = Rows::Normal { stream: &mut first, weights: &weights, epsilon: 1e-5 }.floats().unwrap();
-        assert_quantised(
-            &Rows::Normal { stream: &mut second, weights: &weights, epsilon: 1e-5 }.quantised().unwrap(),
-            &floats,
-        );
-        let both = || numbers([rows, 2 * width], 4);
-        let passed = Rows::Gated(both()).floats().unwrap();
-        assert_quantised(&Rows::Gated(both()).quantised().unwrap(), &passed);
-        assert_quantised(&Rows::Plain(passed.clone()).quantised().unwrap(), &passed);
+        let found = numbers([rows, width], 2);
+        let [mut first, mut second] = [(); 2].map(|()| numbers([rows, width], 1));
+        let floats = kernels::normalise(&mut first, &found, &weights, 1e-5).unwrap();
+        let by_block = weights.reshape([width / 32, 32]).unwrap();
+        assert_quantised(&quantised::normalise(&mut second, &found, &by_block, 1e-5).unwrap(), &floats);
+        assert_eq!(first, second);
+        let both = numbers([rows, 2 * width], 4);
+        let passed = kernels::gate(&both.clone().reshape([rows, 2, width]).unwrap()).unwrap();
+        let by_block = both.reshape([rows, 2, width / 32, 32]).unwrap();
+        assert_quantised(&quantised::gate(&by_block).unwrap(), &passed);
+        let by_block = passed.clone().reshape([rows, width / 32, 32]).unwrap();
+        let (integers, steps, sums) = crate::block::quantise_rows(&by_block).unwrap();
+        let integers = integers.reshape([rows, width]).unwrap();
+        assert_quantised(&(integers, steps, sums), &passed);
+    }
+}
+
+#[test]
+fn a_session_runs_the_graph_of_a_step() {
+    use tilewright_session::{HostTensor, Model, Session};
+
+    let room = 12;
+    let floats = |shape: &[usize], numbers: Vec<f32>| HostTensor::new(shape, numbers).unwrap();
+    let integers = |numbers: Vec<i32>| HostTensor::new(&[numbers.len()], numbers).unwrap();
+    let empty = |shape: [usize; 3]| floats(&shape, vec![0.0; GROUPS * HEAD * room]);
+    for products in [Products::Floats, Products::Integers] {
+        let file = Arc::new(Weights::random().builder().file());
+        let decoder = Decoder::with_products(&file, products).unwrap();
+        let mut session = Session::new(&Model::from_kernels(&decoder.graph(false).unwrap()).unwrap());
+        let mut state: Vec<(String, HostTensor)> = Vec::new();
+        for layer in 0..LAYERS {
+            state.push((format!("keys_{layer}"), empty([GROUPS, HEAD, room])));
+            state.push((format!("values_{layer}"), empty([GROUPS, room, HEAD])));
+        }
+        let mut sequence = decoder.sequence().unwrap();
+        // One graph serves steps of all numbers of tokens.
+        for count in [3, 1, 1, 2] {
+            let start = sequence.len();
+            let tokens = &tokens(start + count)[start..];
+            let expected = decoder.extend(&mut sequence, tokens).unwrap();
+            let places = start..start + count;
+            let x = floats(&[count, HIDDEN], decoder.embeddings(tokens).unwrap());
+            let turns = floats(&[count, HEAD / 2, 2], decoder.turns(places.clone()));
+            let positions = integers(places.map(|place| place as i32).collect());
+            let last = integers(vec![count as i32 - 1]);
+            let mut inputs = vec![("x", &x), ("turns", &turns), ("positions", &positions), ("last", &last)];
+            inputs.extend(state.iter().map(|(name, tensor)| (&**name, tensor)));
+            let outputs = session.run(&inputs).unwrap();
+            let expected: Vec<f64> = expected.into_iter().map(f64::from).collect();
+            assert_close(outputs[0].expect::<f32>().unwrap(), &expected);
+            for (name, tensor) in &mut state {
+                *tensor = outputs.get(&format!("{name}_out")).unwrap().clone();
+            }
+        }
     }
 }

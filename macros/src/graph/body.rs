@@ -6,6 +6,7 @@
 use proc_macro2::{Delimiter, Group, Ident, Punct, Spacing, Span, TokenStream, TokenTree};
 use quote::{ToTokens, format_ident, quote, quote_spanned};
 
+use super::shapes::split;
 use crate::diagnostics::Diagnostics;
 
 /// The way in which calls of a body are made.
@@ -67,82 +68,103 @@ pub(super) fn check(block: &syn::Block, diagnostics: &Diagnostics) {
     }
 }
 
-/// The body with its calls made in a way.
-pub(super) fn rewritten(block: &syn::Block, mode: Mode) -> TokenStream {
+/// The body with its calls made in a way. `updated` are names of arguments that are updated: a call that is given such a name borrows the
+/// tensor again, as any call of a function does in Rust.
+pub(super) fn rewritten(block: &syn::Block, mode: Mode, updated: &[&Ident]) -> TokenStream {
     let tokens: TokenStream = block.stmts.iter().map(ToTokens::to_token_stream).collect();
-    let body = rewrite(tokens, mode);
+    let body = Rewriter { mode, updated }.rewrite(tokens);
     quote!({ #body })
 }
 
-fn rewrite(tokens: TokenStream, mode: Mode) -> TokenStream {
-    let tokens: Vec<TokenTree> = tokens.into_iter().collect();
-    let mut found = TokenStream::new();
-    let mut position = 0;
-    while position < tokens.len() {
-        match (&tokens[position], tokens.get(position + 1)) {
-            (TokenTree::Ident(name), Some(TokenTree::Group(arguments)))
-                if arguments.delimiter() == Delimiter::Parenthesis && !is_keyword(name) =>
-            {
-                found.extend(call(&tokens[..position], name, arguments, mode));
-                position += 2;
-            }
-            (TokenTree::Group(group), _) => {
-                found.extend([TokenTree::Group(inside(group, mode))]);
-                position += 1;
-            }
-            (other, _) => {
-                found.extend([other.clone()]);
-                position += 1;
+struct Rewriter<'a> {
+    mode: Mode,
+    updated: &'a [&'a Ident],
+}
+
+impl Rewriter<'_> {
+    fn rewrite(&self, tokens: TokenStream) -> TokenStream {
+        let tokens: Vec<TokenTree> = tokens.into_iter().collect();
+        let mut found = TokenStream::new();
+        let mut position = 0;
+        while position < tokens.len() {
+            match (&tokens[position], tokens.get(position + 1)) {
+                (TokenTree::Ident(name), Some(TokenTree::Group(arguments)))
+                    if arguments.delimiter() == Delimiter::Parenthesis && !is_keyword(name) =>
+                {
+                    found.extend(self.call(&tokens[..position], name, arguments));
+                    position += 2;
+                }
+                (TokenTree::Group(group), _) => {
+                    found.extend([TokenTree::Group(self.inside(group))]);
+                    position += 1;
+                }
+                (other, _) => {
+                    found.extend([other.clone()]);
+                    position += 1;
+                }
             }
         }
+        found
     }
-    found
+
+    /// A group with its contents rewritten.
+    fn inside(&self, group: &Group) -> Group {
+        let mut rewritten = Group::new(group.delimiter(), self.rewrite(group.stream()));
+        rewritten.set_span(group.span());
+        rewritten
+    }
+
+    /// `name(arguments)` behind other tokens.
+    fn call(&self, before: &[TokenTree], name: &Ident, arguments: &Group) -> TokenStream {
+        let mode = self.mode;
+        let own = self.inside(arguments);
+        let question = question_mark(name.span());
+        if is_punct(before.last(), '.') {
+            return match (name == "reshape", mode) {
+                (false, _) => quote!(#name #own),
+                (true, Mode::Recorded) => {
+                    let shape = Group::new(Delimiter::Parenthesis, shape(&own));
+                    quote_spanned!(name.span()=> record_reshape #shape #question)
+                }
+                (true, _) => quote!(#name #own #question),
+            };
+        }
+        if !calls_by_name(before, name) {
+            return quote!(#name #own);
+        }
+        let own = self.borrowed_again(&own);
+        match owner(before) {
+            Some(owner) if is_type(owner) => match mode.suffix() {
+                None => quote!(#name #own #question),
+                Some(suffix) => {
+                    let name = format_ident!("{name}_{suffix}", span = name.span());
+                    quote!(#name #own #question)
+                }
+            },
+            _ => match mode.function() {
+                None => quote!(#name #own #question),
+                Some(function) => {
+                    let function = Ident::new(function, name.span());
+                    quote_spanned!(name.span()=> #name::#function #own #question)
+                }
+            },
+        }
+    }
+
+    /// Arguments with `&mut *x` for `x`, where that is a reference to a tensor that is updated.
+    fn borrowed_again(&self, arguments: &Group) -> Group {
+        let arguments_again = split(arguments.stream()).into_iter().map(|argument| match &argument[..] {
+            [TokenTree::Ident(name)] if self.updated.contains(&name) => quote!(&mut *#name),
+            _ => argument.into_iter().collect(),
+        });
+        let mut group = Group::new(arguments.delimiter(), quote!(#(#arguments_again),*));
+        group.set_span(arguments.span());
+        group
+    }
 }
 
 fn is_keyword(name: &Ident) -> bool {
     KEYWORDS.iter().any(|word| name == word)
-}
-
-/// A group with its contents rewritten.
-fn inside(group: &Group, mode: Mode) -> Group {
-    let mut rewritten = Group::new(group.delimiter(), rewrite(group.stream(), mode));
-    rewritten.set_span(group.span());
-    rewritten
-}
-
-/// `name(arguments)` behind other tokens.
-fn call(before: &[TokenTree], name: &Ident, arguments: &Group, mode: Mode) -> TokenStream {
-    let own = inside(arguments, mode);
-    let question = question_mark(name.span());
-    if is_punct(before.last(), '.') {
-        return match (name == "reshape", mode) {
-            (false, _) => quote!(#name #own),
-            (true, Mode::Recorded) => {
-                let shape = Group::new(Delimiter::Parenthesis, shape(&own));
-                quote!(#name #shape #question)
-            }
-            (true, _) => quote!(#name #own #question),
-        };
-    }
-    if !calls_by_name(before, name) {
-        return quote!(#name #own);
-    }
-    match owner(before) {
-        Some(owner) if is_type(owner) => match mode.suffix() {
-            None => quote!(#name #own #question),
-            Some(suffix) => {
-                let name = format_ident!("{name}_{suffix}", span = name.span());
-                quote!(#name #own #question)
-            }
-        },
-        _ => match mode.function() {
-            None => quote!(#name #own #question),
-            Some(function) => {
-                let function = Ident::new(function, name.span());
-                quote_spanned!(name.span()=> #name::#function #own #question)
-            }
-        },
-    }
 }
 
 /// Whether a name before parentheses is that of a kernel or graph: no method, type or variant, and no function of a type of Rust's own, such

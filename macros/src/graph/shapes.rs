@@ -8,7 +8,7 @@ use proc_macro2::{Delimiter, Ident, TokenStream, TokenTree};
 use quote::{ToTokens, quote, quote_spanned};
 
 use super::body;
-use super::signature::{Argument, Dim, Graph, Tensor};
+use super::signature::{Argument, Dim, Form, Graph, Tensor};
 
 /// An extent of which nothing is known.
 pub(crate) const UNKNOWN: i64 = i64::MIN;
@@ -25,8 +25,8 @@ pub(crate) fn constant(arguments: &[Vec<i64>]) -> TokenStream {
 /// The signature of a graph.
 pub(super) fn of_graph(graph: &Graph) -> Vec<Vec<i64>> {
     let shape = |argument: &Argument| match argument {
-        Argument::Tensor { tensor, .. } => extents(graph, tensor),
-        Argument::Other(_) => Vec::new(),
+        Argument::Tensor { form: Form::Read | Form::Updated, tensor, .. } => extents(graph, tensor),
+        Argument::Tensor { form: Form::UpdatedList, .. } | Argument::Other(_) => Vec::new(),
     };
     graph.arguments.iter().map(shape).collect()
 }
@@ -73,16 +73,23 @@ pub(super) fn checks(graph: &Graph) -> TokenStream {
 
 fn tensor<'g>(graph: &'g Graph, name: &Ident) -> Option<&'g Tensor> {
     graph.arguments.iter().find_map(|argument| match argument {
-        Argument::Tensor { name: own, tensor } if own == name => Some(&**tensor),
+        Argument::Tensor { name: own, form: Form::Read | Form::Updated, tensor } if own == name => {
+            Some(&**tensor)
+        }
         _ => None,
     })
 }
 
-/// `x` or `&x`
+/// `x`, `&x` or `&*x`
 fn plain_name(argument: &[TokenTree]) -> Option<&Ident> {
     match argument {
         [TokenTree::Ident(name)] => Some(name),
         [first, TokenTree::Ident(name)] if body::is_punct(Some(first), '&') => Some(name),
+        [first, second, TokenTree::Ident(name)]
+            if body::is_punct(Some(first), '&') && body::is_punct(Some(second), '*') =>
+        {
+            Some(name)
+        }
         _ => None,
     }
 }
@@ -127,7 +134,7 @@ fn path_start(before: &[TokenTree]) -> usize {
     start
 }
 
-fn split(arguments: TokenStream) -> Vec<Vec<TokenTree>> {
+pub(super) fn split(arguments: TokenStream) -> Vec<Vec<TokenTree>> {
     let mut found = vec![Vec::new()];
     for token in arguments {
         if body::is_punct(Some(&token), ',') {
@@ -140,7 +147,7 @@ fn split(arguments: TokenStream) -> Vec<Vec<TokenTree>> {
 }
 
 /// The names in patterns of `let` and `for`, and of closures: they may stand for something else than an argument.
-fn bound_names(tokens: TokenStream, names: &mut Vec<Ident>) {
+pub(super) fn bound_names(tokens: TokenStream, names: &mut Vec<Ident>) {
     let mut in_pattern = false;
     for token in tokens {
         match &token {
@@ -149,14 +156,20 @@ fn bound_names(tokens: TokenStream, names: &mut Vec<Ident>) {
             TokenTree::Ident(name) if in_pattern => names.push(name.clone()),
             TokenTree::Punct(punct) if punct.as_char() == '=' || punct.as_char() == ';' => in_pattern = false,
             TokenTree::Punct(punct) if punct.as_char() == '|' => in_pattern = !in_pattern,
-            TokenTree::Group(group) if in_pattern => {
-                names.extend(group.stream().into_iter().filter_map(|token| match token {
-                    TokenTree::Ident(name) => Some(name),
-                    _ => None,
-                }));
-            }
+            TokenTree::Group(group) if in_pattern => identifiers(group.stream(), names),
             TokenTree::Group(group) => bound_names(group.stream(), names),
             _ => {}
+        }
+    }
+}
+
+/// All identifiers, also those in groups.
+fn identifiers(tokens: TokenStream, names: &mut Vec<Ident>) {
+    for token in tokens {
+        match token {
+            TokenTree::Ident(name) => names.push(name),
+            TokenTree::Group(group) => identifiers(group.stream(), names),
+            TokenTree::Punct(_) | TokenTree::Literal(_) => {}
         }
     }
 }

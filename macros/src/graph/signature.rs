@@ -21,9 +21,20 @@ pub(super) struct Graph {
 /// An argument.
 pub(super) enum Argument {
     /// `name: &Tensor<f32, M, K>`: a tensor that a run is given.
-    Tensor { name: Ident, tensor: Box<Tensor> },
+    Tensor { name: Ident, form: Form, tensor: Box<Tensor> },
     /// Everything else: numbers, and what holds the weights.
     Other(Box<syn::PatType>),
+}
+
+/// In which form a run is given a tensor.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Form {
+    /// `&Tensor<…>`: it is read.
+    Read,
+    /// `&mut Tensor<…>`: it is updated.
+    Updated,
+    /// `&mut [Tensor<…>]`: a list of tensors of one shape, which are updated.
+    UpdatedList,
 }
 
 /// `Tensor<f32, M, K>`
@@ -74,7 +85,10 @@ pub(super) fn graph(function: &syn::ItemFn, diagnostics: &Diagnostics) -> Graph 
             }
         }
     }
-    let results = results(&signature.output, &signature.ident, diagnostics);
+    let updates = arguments
+        .iter()
+        .any(|argument| matches!(argument, Argument::Tensor { form, .. } if *form != Form::Read));
+    let results = results(&signature.output, &signature.ident, updates, diagnostics);
     for dim in results.iter().flat_map(|result| &result.dims) {
         if let Dim::Symbol(name) = dim
             && !dims.contains(name)
@@ -146,19 +160,19 @@ fn argument(input: &syn::FnArg, diagnostics: &Diagnostics) -> Option<Argument> {
         }
         return Some(Argument::Other(Box::new(typed.clone())));
     };
-    if !is_tensor(&reference.elem) {
-        return Some(Argument::Other(Box::new(typed.clone())));
-    }
-    if let Some(token) = &reference.mutability {
-        diagnostics.error(token, "a graph updates no tensor in place", "return the result instead");
-    }
-    let tensor = tensor(&reference.elem, diagnostics)?;
+    let (form, ty) = match (&*reference.elem, reference.mutability) {
+        (ty, None) if is_tensor(ty) => (Form::Read, ty),
+        (ty, Some(_)) if is_tensor(ty) => (Form::Updated, ty),
+        (syn::Type::Slice(list), Some(_)) if is_tensor(&list.elem) => (Form::UpdatedList, &*list.elem),
+        _ => return Some(Argument::Other(Box::new(typed.clone()))),
+    };
+    let tensor = tensor(ty, diagnostics)?;
     match &*typed.pat {
         syn::Pat::Ident(pattern) if pattern.by_ref.is_none() && pattern.subpat.is_none() => {
             if let Some(token) = &pattern.mutability {
                 diagnostics.error(token, "a tensor argument cannot be `mut`", "remove `mut`");
             }
-            Some(Argument::Tensor { name: pattern.ident.clone(), tensor: Box::new(tensor) })
+            Some(Argument::Tensor { name: pattern.ident.clone(), form, tensor: Box::new(tensor) })
         }
         other => {
             diagnostics.error(
@@ -171,7 +185,7 @@ fn argument(input: &syn::FnArg, diagnostics: &Diagnostics) -> Option<Argument> {
     }
 }
 
-fn results(output: &syn::ReturnType, name: &Ident, diagnostics: &Diagnostics) -> Vec<Tensor> {
+fn results(output: &syn::ReturnType, name: &Ident, updates: bool, diagnostics: &Diagnostics) -> Vec<Tensor> {
     let types: Vec<&syn::Type> = match output {
         syn::ReturnType::Type(_, ty) => match &**ty {
             syn::Type::Tuple(tuple) => tuple.elems.iter().collect(),
@@ -179,8 +193,10 @@ fn results(output: &syn::ReturnType, name: &Ident, diagnostics: &Diagnostics) ->
         },
         syn::ReturnType::Default => Vec::new(),
     };
-    if types.is_empty() {
-        diagnostics.error(name, "a graph returns tensors", "write `-> Tensor<…>`, or a tuple of them");
+    if types.is_empty() && !updates {
+        let help =
+            "write `-> Tensor<…>`, or a tuple of them, or take a tensor to update: `x: &mut Tensor<…>`";
+        diagnostics.error(name, "a graph returns tensors", help);
     }
     let result = |ty: &&syn::Type| {
         if is_tensor(ty) {

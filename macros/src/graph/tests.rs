@@ -31,7 +31,7 @@ fn calls_of_kernels_are_found_and_nothing_else() {
         "layers::linear::__record(x,&model.weight)?;",
         "Gate::open(&y,f32::from(stepasu8))?.reshape([rows/2,2*W])?;",
         "Gate::open_reference(&y,f32::from(stepasu8))?.reshape([rows/2,2*W])?;",
-        "Gate::open_record(&y,f32::from(stepasu8))?.reshape([::tilewright::__private::graph::Dim::from(rows/2),",
+        "Gate::open_record(&y,f32::from(stepasu8))?.record_reshape([::tilewright::__private::graph::Dim::from(rows/2),",
         "forstepin(0..steps){",
         "Vec::with_capacity(steps);",
         "finish::reference(y.slice(0),Some(list))?",

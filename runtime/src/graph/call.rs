@@ -8,7 +8,7 @@ use super::extent::{Dim, Extent};
 use super::recorder::{Recorder, with_recorder};
 use super::traced::{Operand, Traced};
 use super::{GraphError, GraphStep, KernelCall};
-use crate::definition::{DimSpec, KernelDefinition, ParameterKind};
+use crate::definition::{DimSpec, KernelDefinition};
 use crate::error::Error;
 use crate::kernel::Kernel;
 
@@ -17,18 +17,29 @@ use crate::kernel::Kernel;
 pub struct CallRecorder {
     kernel: &'static Kernel,
     tensors: Vec<(usize, Vec<Dim>)>,
+    /// The places, among the tensors, of those that are updated.
+    updated: Vec<usize>,
     sizes: Vec<Dim>,
     scalars: Vec<Constant>,
 }
 
 /// The results of a call, as tensors of the graph.
 #[derive(Debug)]
-pub struct CallResults(Vec<(usize, Vec<Dim>)>);
+pub struct CallResults {
+    results: Vec<(usize, Vec<Dim>)>,
+    updated: Vec<(usize, Vec<Dim>)>,
+}
 
 impl CallRecorder {
     /// A call without arguments.
     pub fn new(kernel: &'static Kernel) -> Self {
-        CallRecorder { kernel, tensors: Vec::new(), sizes: Vec::new(), scalars: Vec::new() }
+        CallRecorder {
+            kernel,
+            tensors: Vec::new(),
+            updated: Vec::new(),
+            sizes: Vec::new(),
+            scalars: Vec::new(),
+        }
     }
 
     /// Adds a tensor.
@@ -44,6 +55,12 @@ impl CallRecorder {
         Ok(())
     }
 
+    /// Adds a tensor that the kernel updates.
+    pub fn updated<T: Element, const RANK: usize>(&mut self, tensor: &Traced<T, RANK>) {
+        self.updated.push(self.tensors.len());
+        self.tensors.push((tensor.value(), tensor.shape().to_vec()));
+    }
+
     /// Adds a `usize`.
     pub fn size(&mut self, size: impl Into<Dim>) {
         self.sizes.push(size.into());
@@ -57,14 +74,10 @@ impl CallRecorder {
     /// Checks the shapes and adds the call to the graph.
     ///
     /// # Errors
-    /// When a shape does not fit or cannot be followed, or the kernel updates a tensor in place.
+    /// When a shape does not fit or cannot be followed.
     pub fn finish(self) -> Result<CallResults, Error> {
         let definition = self.kernel.definition().expect("generated code names kernels that it defines");
         let program = self.kernel.program()?;
-        if let Some(updated) = definition.tensors().find(|tensor| tensor.kind == ParameterKind::InOut) {
-            let (kernel, argument) = (definition.name.to_owned(), updated.name.to_owned());
-            return Err(GraphError::InPlace { kernel, argument }.into());
-        }
         with_recorder(|recorder| {
             let dims = self.dims(definition);
             self.check(recorder, definition, program, &dims)?;
@@ -74,14 +87,23 @@ impl CallRecorder {
                 let shape = shape(definition, program, buffer, &dims)?;
                 results.push((recorder.value(buffer.dtype, &shape), shape));
             }
+            let updated: Vec<(usize, Vec<Dim>)> = self
+                .updated
+                .iter()
+                .map(|&place| {
+                    let (value, shape) = &self.tensors[place];
+                    let dtype = recorder.graph.values[*value].dtype;
+                    (recorder.value(dtype, shape), shape.clone())
+                })
+                .collect();
             recorder.graph.steps.push(GraphStep::Call(KernelCall {
                 kernel: self.kernel,
                 sizes: self.sizes.iter().map(|size| size.extent().clone()).collect(),
                 scalars: self.scalars.clone(),
                 inputs: self.tensors.iter().map(|(value, _)| *value).collect(),
-                outputs: results.iter().map(|(value, _)| *value).collect(),
+                outputs: results.iter().chain(&updated).map(|(value, _)| *value).collect(),
             }));
-            Ok(CallResults(results))
+            Ok(CallResults { results, updated })
         })
     }
 
@@ -156,7 +178,18 @@ impl CallResults {
     /// # Panics
     /// When the kernel has no such result, or another rank: generated code knows both.
     pub fn get<T: Element, const RANK: usize>(&self, position: usize) -> Traced<T, RANK> {
-        let (value, shape) = &self.0[position];
-        Traced::new(*value, shape[..].try_into().expect("generated code knows the rank"))
+        traced(&self.results[position])
     }
+
+    /// One of the tensors that the kernel updates, as it is afterwards.
+    ///
+    /// # Panics
+    /// As [`get`](Self::get).
+    pub fn updated<T: Element, const RANK: usize>(&self, position: usize) -> Traced<T, RANK> {
+        traced(&self.updated[position])
+    }
+}
+
+fn traced<T: Element, const RANK: usize>((value, shape): &(usize, Vec<Dim>)) -> Traced<T, RANK> {
+    Traced::new(*value, shape[..].try_into().expect("generated code knows the rank"))
 }

@@ -20,13 +20,13 @@ mod traced;
 
 use tilewright_core::dtype::DType;
 use tilewright_core::expr::Constant;
-use tilewright_core::tensor::AnyTensor;
+use tilewright_core::tensor::{AnyTensor, Element};
 
 pub use call::{CallRecorder, CallResults};
 pub use extent::{Dim, Extent, ExtentOp, GraphDim};
-pub use recorder::{check_extent, input, record};
+pub use recorder::{check_extent, first, input, inputs, record};
 pub use signature::check_call;
-pub use traced::{Operand, Traced};
+pub use traced::{Operand, Reshape, Traced};
 
 use crate::kernel::Kernel;
 
@@ -41,8 +41,8 @@ pub struct KernelGraph {
     pub inputs: Vec<GraphInput>,
     /// How the other tensors come about, in order.
     pub steps: Vec<GraphStep>,
-    /// The positions of the results.
-    pub outputs: Vec<usize>,
+    /// The results, and behind them the tensors that the function updates, as they are at its end.
+    pub outputs: Vec<GraphOutput>,
     /// Extents that have to be equal, and are not the same expression.
     pub checks: Vec<EqualExtents>,
 }
@@ -63,6 +63,39 @@ pub struct GraphInput {
     pub name: String,
     /// The position of the tensor.
     pub value: usize,
+}
+
+/// A tensor that a run gives.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GraphOutput {
+    /// `output_0` and so on for results, `NAME_out` for an argument that is updated.
+    pub name: String,
+    /// The position of the tensor.
+    pub value: usize,
+}
+
+impl GraphOutput {
+    /// A result of the function.
+    pub fn result<T: Element, const RANK: usize>(position: usize, tensor: Traced<T, RANK>) -> Self {
+        GraphOutput { name: format!("output_{position}"), value: tensor.value() }
+    }
+
+    /// An argument that the function updates, as it is at its end.
+    pub fn updated<T: Element, const RANK: usize>(name: &str, tensor: Traced<T, RANK>) -> Self {
+        GraphOutput { name: format!("{name}_out"), value: tensor.value() }
+    }
+
+    /// A list of tensors that the function updates.
+    pub fn updated_list<T: Element, const RANK: usize>(name: &str, list: &[Traced<T, RANK>]) -> Vec<Self> {
+        let named =
+            |(place, tensor): (usize, &Traced<T, RANK>)| Self::updated(&element(name, place), *tensor);
+        list.iter().enumerate().map(named).collect()
+    }
+}
+
+/// The name of an element of a list of tensors.
+fn element(list: &str, place: usize) -> String {
+    format!("{list}_{place}")
 }
 
 /// A step of a graph.
@@ -95,9 +128,9 @@ pub struct KernelCall {
     pub sizes: Vec<Extent>,
     /// The values of its run-time scalars.
     pub scalars: Vec<Constant>,
-    /// The positions of the tensors that it reads.
+    /// The positions of the tensors that it reads, also of those that it updates.
     pub inputs: Vec<usize>,
-    /// The positions of its results.
+    /// The positions of its results, and behind them those of the tensors that it updates, as they are afterwards.
     pub outputs: Vec<usize>,
 }
 
@@ -136,15 +169,17 @@ pub enum GraphError {
         /// The extent that it has to have.
         expected: String,
     },
-    /// A tensor updated in place.
+    /// A list of tensors that nothing gives a shape.
     #[error(
-        "kernel `{kernel}` updates `{argument}` in place, which a graph cannot: return the result instead"
+        "graph `{graph}`, argument `{argument}`: an empty list gives the dimension `{dimension}` no size"
     )]
-    InPlace {
-        /// The kernel.
-        kernel: String,
+    EmptyList {
+        /// The graph.
+        graph: String,
         /// The argument.
         argument: String,
+        /// The dimension.
+        dimension: String,
     },
     /// The shape of a result is computed in a way that a graph cannot follow.
     #[error("the extent of dimension {axis} of `{result}` of kernel `{kernel}` cannot be followed: {reason}")]

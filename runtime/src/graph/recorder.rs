@@ -8,7 +8,7 @@ use tilewright_core::tensor::{AnyTensor, Element};
 
 use super::extent::{Dim, GraphDim};
 use super::traced::Traced;
-use super::{EqualExtents, GraphError, GraphInput, GraphStep, GraphValue, KernelGraph};
+use super::{EqualExtents, GraphError, GraphInput, GraphOutput, GraphStep, GraphValue, KernelGraph, element};
 use crate::error::Error;
 
 thread_local! {
@@ -90,13 +90,13 @@ impl Drop for Recording {
     }
 }
 
-/// Records the graph that `function` describes; it gives the positions of the results.
+/// Records the graph that `function` describes; it gives the outputs.
 ///
 /// # Errors
 /// When the function fails, or a graph is recorded already.
 pub fn record(
     name: &str,
-    function: impl FnOnce() -> Result<Vec<usize>, Error>,
+    function: impl FnOnce() -> Result<Vec<GraphOutput>, Error>,
 ) -> Result<KernelGraph, Error> {
     let graph = KernelGraph {
         name: name.to_owned(),
@@ -135,6 +135,29 @@ pub fn input<T: Element, const RANK: usize>(
         let value = recorder.value(T::DTYPE, &shape);
         recorder.graph.inputs.push(GraphInput { name: name.to_owned(), value });
         Ok(Traced::new(value, shape))
+    })
+}
+
+/// An argument of the function that is recorded that is a list of tensors, with the extents of each.
+///
+/// # Errors
+/// When no graph is recorded.
+pub fn inputs<T: Element, const RANK: usize>(
+    name: &str,
+    count: usize,
+    shape: [Dim; RANK],
+) -> Result<Vec<Traced<T, RANK>>, Error> {
+    (0..count).map(|place| input(&element(name, place), shape)).collect()
+}
+
+/// The first tensor of an argument that is a list, which gives a dimension its size.
+///
+/// # Errors
+/// [`GraphError::EmptyList`] when there is none.
+pub fn first<'l, T>(graph: &str, argument: &str, dimension: &str, list: &'l [T]) -> Result<&'l T, Error> {
+    list.first().ok_or_else(|| {
+        let (graph, argument) = (graph.to_owned(), argument.to_owned());
+        GraphError::EmptyList { graph, argument, dimension: dimension.to_owned() }.into()
     })
 }
 

@@ -76,6 +76,33 @@ impl<T: Element, const RANK: usize> Traced<T, RANK> {
     }
 }
 
+/// Another shape of a tensor in a function that is recorded: of one of the graph, or of one from elsewhere, which becomes a constant.
+pub trait Reshape<T: Element>: Sized {
+    /// The same elements under another shape.
+    ///
+    /// # Errors
+    /// As [`Traced::reshape`] and [`Operand::trace`].
+    fn record_reshape<const OTHER: usize>(self, shape: [Dim; OTHER]) -> Result<Traced<T, OTHER>, Error>;
+}
+
+impl<T: Element, const RANK: usize> Reshape<T> for Traced<T, RANK> {
+    fn record_reshape<const OTHER: usize>(self, shape: [Dim; OTHER]) -> Result<Traced<T, OTHER>, Error> {
+        self.reshape(shape)
+    }
+}
+
+impl<T: Element, const RANK: usize> Reshape<T> for Tensor<T, RANK> {
+    fn record_reshape<const OTHER: usize>(self, shape: [Dim; OTHER]) -> Result<Traced<T, OTHER>, Error> {
+        Operand::View(TensorView::from(&self)).trace()?.reshape(shape)
+    }
+}
+
+impl<T: Element, const RANK: usize> Reshape<T> for TensorView<'_, T, RANK> {
+    fn record_reshape<const OTHER: usize>(self, shape: [Dim; OTHER]) -> Result<Traced<T, OTHER>, Error> {
+        Operand::View(self).trace()?.reshape(shape)
+    }
+}
+
 /// An argument of a call that is recorded: a tensor of the graph, or one from elsewhere, which becomes a constant.
 pub enum Operand<'t, T: Element, const RANK: usize> {
     /// A tensor of the graph.
@@ -128,6 +155,12 @@ impl<T: Element, const RANK: usize> From<Traced<T, RANK>> for Operand<'_, T, RAN
 
 impl<T: Element, const RANK: usize> From<&Traced<T, RANK>> for Operand<'_, T, RANK> {
     fn from(value: &Traced<T, RANK>) -> Self {
+        Operand::Value(*value)
+    }
+}
+
+impl<T: Element, const RANK: usize> From<&mut Traced<T, RANK>> for Operand<'_, T, RANK> {
+    fn from(value: &mut Traced<T, RANK>) -> Self {
         Operand::Value(*value)
     }
 }

@@ -198,7 +198,7 @@ fn holds_nested_sequence(mut stmt: &Stmt) -> bool {
 }
 
 /// Inserts a statement before the `position`-th of a body.
-pub(in crate::schedule) fn insert_statement(body: &mut Stmt, position: usize, stmt: Stmt) {
+pub(crate) fn insert_statement(body: &mut Stmt, position: usize, stmt: Stmt) {
     let mut stmts = statements(body).to_vec();
     stmts.insert(position, stmt);
     *body = Stmt::seq(stmts);
@@ -222,12 +222,7 @@ pub(in crate::schedule) fn nest(loops: Vec<For>, body: Stmt) -> Stmt {
 }
 
 /// A block that copies `from` to `to`, element by element, over a whole shape, in its own loops.
-pub(in crate::schedule) fn copy_nest(
-    program: &mut Program,
-    name: Symbol,
-    from: BufferId,
-    to: BufferId,
-) -> Stmt {
+pub(crate) fn copy_nest(program: &mut Program, name: Symbol, from: BufferId, to: BufferId) -> Stmt {
     let shape = program.buffer(to).shape.clone();
     let dtype = program.buffer(to).dtype;
     let mut loops = Vec::new();
@@ -258,7 +253,7 @@ pub(in crate::schedule) fn copy_nest(
 }
 
 /// A block name that is not taken yet.
-pub(in crate::schedule) fn fresh_block_name(program: &Program, wanted: &str) -> Symbol {
+pub(crate) fn fresh_block_name(program: &Program, wanted: &str) -> Symbol {
     let blocks = blocks(&program.body);
     let is_taken = |name: &str| blocks.iter().any(|block| &*block.name == name);
     if !is_taken(wanted) {

@@ -16,6 +16,7 @@ pub(super) fn record(kernel: &Kernel) -> TokenStream {
     let arguments = kernel.parameters.iter().map(|parameter| {
         let name = &parameter.name;
         match &parameter.kind {
+            ParameterKind::Tensor { mutable: true, .. } => quote!(#call.updated(#name);),
             ParameterKind::Tensor { ty, .. } => {
                 let (element, rank) = (rust_type(ty.element, ty.element_span), ty.dims.len());
                 quote!(#call.tensor::<#element, #rank>(#name)?;)
@@ -31,6 +32,12 @@ pub(super) fn record(kernel: &Kernel) -> TokenStream {
         [one] => one.clone(),
         results => quote!((#(#results),*)),
     };
+    let is_updated =
+        |parameter: &&Parameter| matches!(parameter.kind, ParameterKind::Tensor { mutable: true, .. });
+    let updates = kernel.parameters.iter().filter(is_updated).enumerate().map(|(position, parameter)| {
+        let name = &parameter.name;
+        quote!(*#name = results.updated(#position);)
+    });
     quote! {
         #[doc(hidden)]
         #[allow(unused_variables, clippy::too_many_arguments)]
@@ -38,6 +45,7 @@ pub(super) fn record(kernel: &Kernel) -> TokenStream {
             let mut #call = ::tilewright::__private::graph::CallRecorder::new(#namespace::kernel #passed());
             #(#arguments)*
             let results = #call.finish()?;
+            #(#updates)*
             ::tilewright::__private::Ok(#results)
         }
         #shapes
@@ -87,7 +95,11 @@ fn signature(kernel: &Kernel, name: &Ident) -> TokenStream {
         .map(|parameter| {
             let name = &parameter.name;
             match &parameter.kind {
-                ParameterKind::Tensor { ty, .. } => {
+                ParameterKind::Tensor { ty, mutable: true } => {
+                    let (element, rank) = of(ty);
+                    quote!(#name: &mut ::tilewright::__private::graph::Traced<#element, #rank>)
+                }
+                ParameterKind::Tensor { ty, mutable: false } => {
                     has_tensors = true;
                     let (element, rank) = of(ty);
                     quote! {
