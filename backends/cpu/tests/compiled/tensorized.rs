@@ -200,12 +200,30 @@ fn halves_of_bytes_are_multiplied_exactly() {
         schedule.tensorize(l, &name).unwrap();
         let options = LowerOptions { intrinsics: vec![name.as_str().into()], ..LowerOptions::default() };
         let flat = lower(schedule.program(), &options).unwrap();
-        for [m, n, k] in [[1, 1, 1], [3, 2, 5], [2, 3, 8], [0, 1, 1], [1, 1, 0]] {
-            let tensors = vec![
-                exact_elements(DType::I8, m * 8 * k, 1),
-                exact_elements(DType::U8, n * k * 4 * lanes, 2),
-                exact_elements(DType::I32, m * lanes * n, 3),
-            ];
+        let extreme = |dtype: DType, len: usize, byte: u8| {
+            let mut tensor = AnyTensor::zeros(dtype, &[len]).unwrap();
+            tensor.bytes_mut().fill(byte);
+            tensor
+        };
+        for ([m, n, k], byte) in [
+            ([1, 1, 1], None),
+            ([3, 2, 5], None),
+            ([2, 3, 8], None),
+            ([0, 1, 1], None),
+            ([1, 1, 0], None),
+            ([2, 1, 5], Some(0x80)),
+            ([2, 1, 5], Some(0x7f)),
+        ] {
+            // All signed bytes the same, times 15: the sums of pairs that are largest in magnitude.
+            let (a, b) = match byte {
+                None => {
+                    (exact_elements(DType::I8, m * 8 * k, 1), exact_elements(DType::U8, n * k * 4 * lanes, 2))
+                }
+                Some(byte) => {
+                    (extreme(DType::I8, m * 8 * k, byte), extreme(DType::U8, n * k * 4 * lanes, 255))
+                }
+            };
+            let tensors = vec![a, b, exact_elements(DType::I32, m * lanes * n, 3)];
             Call { dims: [m, n, k].map(|dim| dim as i64).to_vec(), tensors, ..Call::default() }.check(&flat);
         }
     }

@@ -1,7 +1,8 @@
 //! Dot products with bytes that hold two unsigned integers of 4 bits: the low halves are multiplied with four signed bytes, the
 //! high halves with four others.
 //!
-//! The halves become bytes in registers: a mask leaves the low ones, a shift and the same mask the high ones.
+//! The halves become bytes in registers: a mask leaves the low ones, a shift and the same mask the high ones. Machines without an instruction for
+//! dot products of bytes add pairs of products in words of 16 bits (`vpmaddubsw`), which these small integers do not fill.
 
 use tilewright_core::intrinsic::{Match, Operand};
 
@@ -21,6 +22,9 @@ pub(super) const RULES: &[Rule] =
 /// The low half of each byte.
 const LOW_HALVES: u64 = 0x0f0f_0f0f;
 
+/// Words of 16 bits that are 1.
+const ONE_IN_EACH_WORD: u64 = 0x0001_0001;
+
 const fn rule<const LANES: u32>(name: &'static str) -> Rule {
     let sums = Sums::Vector { operand: 3, elements: LANES };
     Rule { name, is_available: is_possible::<LANES>, sums, emit: emit::<LANES> }
@@ -34,18 +38,20 @@ fn emit<const LANES: u32>(builder: &mut Builder<'_>, found: &Match) -> Outcome<(
     let [first, second, bytes, sums] = &found.operands[..] else { return Err(Refusal::Mark) };
     let width = Width::of_bytes(4 * LANES);
     let [low, high] = builder.halves(bytes, width)?;
-    let has_dots = has_dots(builder.extension, builder.around.features);
-    for (halves, broadcast) in [(low, first), (high, second)] {
-        if !has_dots {
-            let broadcast = builder.broadcast_words(broadcast, width, true)?;
-            let halves = builder.words(halves, width, false)?;
-            builder.accumulate_pairs(width, sums, [broadcast, halves])?;
-            continue;
-        }
-        let broadcast = builder.operand_broadcast(broadcast, width)?;
-        builder.accumulate(VectorOp::DotU8I8, width, sums, [halves, broadcast])?;
+    let (first, second) =
+        (builder.operand_broadcast(first, width)?, builder.operand_broadcast(second, width)?);
+    if has_dots(builder.extension, builder.around.features) {
+        builder.accumulate(VectorOp::DotU8I8, width, sums, [low, first])?;
+        return builder.accumulate(VectorOp::DotU8I8, width, sums, [high, second]);
     }
-    Ok(())
+    // A sum of two products of integers below 16 with signed bytes is at most 3,840, and so is that of the high halves: words of 16 bits
+    // hold both together, so that the instruction, which saturates, gives the exact sum.
+    let low = builder.vector(VectorOp::MulAddPairsU8I8, width, [low, first])?;
+    let high = builder.vector(VectorOp::MulAddPairsU8I8, width, [high, second])?;
+    let words = builder.vector(VectorOp::Add16, width, [low, high])?;
+    let ones = builder.same(ONE_IN_EACH_WORD, 4);
+    let dots = builder.vector(VectorOp::MulAddPairs16, width, [words, ones])?;
+    builder.accumulate_lanes(width, sums, dots)
 }
 
 impl Builder<'_> {

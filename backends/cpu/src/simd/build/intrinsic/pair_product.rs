@@ -68,7 +68,7 @@ impl Builder<'_> {
     }
 
     /// The bytes in a register, as words.
-    pub(super) fn words(&mut self, bytes: Reg, width: Width, signed: bool) -> Outcome<Words> {
+    fn words(&mut self, bytes: Reg, width: Width, signed: bool) -> Outcome<Words> {
         if signed {
             let moved = self.with_immediate(VectorOp::ShiftLeft16, width, bytes, 8);
             let even = self.with_immediate(VectorOp::ShiftSigned16, width, moved, 8);
@@ -89,6 +89,11 @@ impl Builder<'_> {
         let even = self.vector(VectorOp::MulAddPairs16, width, [a.even, b.even])?;
         let odd = self.vector(VectorOp::MulAddPairs16, width, [a.odd, b.odd])?;
         let dots = self.vector(VectorOp::Add32, width, [even, odd])?;
+        self.accumulate_lanes(width, into, dots)
+    }
+
+    /// Adds 32-bit lanes to a whole vector of them, in its register or in memory.
+    pub(super) fn accumulate_lanes(&mut self, width: Width, into: &Operand, dots: Reg) -> Outcome<()> {
         let lanes = width.bytes() / 4;
         if self.is_in_registers(into.buffer) {
             let sum = self.register_variable(into.buffer, &into.first, lanes)?;
