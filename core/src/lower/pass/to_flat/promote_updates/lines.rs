@@ -11,6 +11,7 @@ use rustc_hash::FxHashMap;
 use crate::expr::Indices;
 use crate::ids::BufferId;
 use crate::intrinsic::BY_WARP;
+use crate::lower::pass::to_flat::promote_updates::pieces::in_pieces;
 use crate::lower::pass::to_flat::promote_updates::survey::{Element, First, Survey};
 use crate::lower::pass::to_flat::promote_updates::{Places, Promotion, Register, allocated};
 use crate::lower::util::marked::in_lanes;
@@ -35,14 +36,15 @@ impl Promotion<'_> {
 
     /// The statements with the updated elements in registers; `None` when they stay as they are.
     fn line(&mut self, line: &[Stmt]) -> Option<Stmt> {
-        let mut wanted = stored_again(line);
+        let mut members = in_pieces(line);
+        let mut wanted = stored_again(&members);
         wanted.retain(|buffer| !self.in_registers.contains(buffer));
         wanted.retain(|buffer| self.program.buffer(*buffer).scope != Scope::Fragment);
         if wanted.is_empty() {
             return None;
         }
         let mut survey = Survey::of(wanted, Vec::new(), self.ranges.clone());
-        line.iter().for_each(|stmt| survey.stmt(stmt, true));
+        members.iter().for_each(|stmt| survey.stmt(stmt, true));
         let is_worth = |element: &Element| element.stores > 1 && element.first != First::ConditionalLoad;
         let kept = survey.kept(is_worth, |buffer| self.register_bytes(buffer));
         let registers = self.places_of(&kept);
@@ -50,7 +52,6 @@ impl Promotion<'_> {
             return None;
         }
         let places = Places::of(&registers);
-        let mut members = line.to_vec();
         members.iter_mut().for_each(|member| places.replace_in(member));
         let has_value = |(_, element): &(&Register, &&Element)| element.first == First::Load;
         let fill = registers.iter().zip(&kept).filter(has_value).map(|(register, _)| self.fill(register));
@@ -88,7 +89,7 @@ fn stored_again(line: &[Stmt]) -> Vec<BufferId> {
     buffers
 }
 
-fn for_each_store(stmt: &Stmt, visit: &mut impl FnMut(&Store)) {
+pub(super) fn for_each_store(stmt: &Stmt, visit: &mut impl FnMut(&Store)) {
     match stmt {
         Stmt::Store(store) => visit(store),
         _ => stmt.each_child().for_each(|child| for_each_store(child, visit)),

@@ -11,6 +11,7 @@
 //! first value without a detour through memory.
 
 mod lines;
+mod pieces;
 mod survey;
 
 use std::sync::Arc;
