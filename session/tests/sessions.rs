@@ -59,6 +59,30 @@ fn every_shape_gives_what_the_interpreter_gives() {
     assert!(profile.arena >= profile.lower_bound && profile.lower_bound > 0);
 }
 
+#[test]
+fn updates_change_a_tensor_that_nothing_reads_afterwards() {
+    let mut graph = GraphBuilder::new("main");
+    let rows = Type::tensor(ElementType::F32, Shape::Known(vec![SymInt::symbol("N"), 6.into()]));
+    let x = graph.parameter("x", rows);
+    let weights = graph.constant(numbers(&[6, 6], 1));
+    let at = graph.constant(HostTensor::new(&[2, 1], vec![1i64, 0]).unwrap());
+    let mut sum = call(&mut graph, "matmul", &[x, weights], &[]);
+    for (seed, reduction) in ["none", "add"].into_iter().enumerate() {
+        let updates = graph.constant(numbers(&[2, 6], seed));
+        let reduction = Attribute::Text(reduction.into());
+        sum = call(&mut graph, "scatter_nd", &[sum, at, updates], &[("reduction", reduction)]);
+    }
+    let last = call(&mut graph, "matmul", &[sum, weights], &[]);
+    let function = graph.finish(vec![last]).unwrap();
+    let mut session = Session::new(&Model::from_function(&function).unwrap());
+    for rows in [2, 17, 64] {
+        compare(&mut session, &function, rows);
+        let (_, profile) = session.profile(&[("x", &numbers(&[rows, 6], 0))]).unwrap();
+        // The product and both updates are one tensor.
+        assert!(profile.arena < 2 * rows * 6 * size_of::<f32>() || rows == 2, "{} bytes", profile.arena);
+    }
+}
+
 /// Pictures enlarged by scales, added to their sigmoid, and the largest of all elements marked. The region of the `Resize` is given and
 /// empty, as exporters write it; the extents of its result are known when a plan is made and not before, and later ones follow.
 fn enlarged(scales: &[f32], mode: &str) -> Function {

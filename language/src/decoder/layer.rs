@@ -121,7 +121,7 @@ pub(super) fn multiply_normal(
 ) -> Tensor<f32, R, { projection.width() }> {
     if projection.is_integer() {
         let weights = weights.reshape([config.hidden / 32, 32]);
-        let (x, steps, sums) = quantised::normalise(stream, found, &weights, config.epsilon);
+        let (x, steps, sums) = quantised::normalise(stream, found, weights, config.epsilon);
         multiply_integers(projection, is_many, &x, &steps, &sums)
     } else {
         let x = kernels::normalise(stream, found, weights, config.epsilon);

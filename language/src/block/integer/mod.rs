@@ -104,7 +104,7 @@ fn product_of_bytes(
             let Q4K { quants, factors, least, scales, minima } = &**planes;
             let [panels, blocks, parts, groups, lanes, group] = quants.shape();
             let quants = TensorView::from(quants).reshape([panels, blocks * parts, groups, lanes, group]);
-            let bytes = many::halves(&quants).reshape([panels, blocks * parts, 2 * groups, lanes, group]);
+            let bytes = many::halves(quants).reshape([panels, blocks * parts, 2 * groups, lanes, group]);
             let (own, lowest) = many::part_scales(factors, least, scales, minima);
             let own = own.reshape([panels, blocks * parts, lanes]);
             let lowest = lowest.reshape([panels, blocks * parts, lanes]);
@@ -117,7 +117,7 @@ fn product_of_bytes(
             let (own, lowest) = many::offset_part_scales(factors, scales, 32.0);
             let own = own.reshape([panels, pairs, 2, lanes]);
             let lowest = lowest.reshape([panels, pairs, 2, lanes]);
-            many::product_half_blocks(x, steps, sums, &bytes, &own, &lowest)
+            many::product_half_blocks(x, steps, sums, bytes, &own, &lowest)
         }
     }
 }
