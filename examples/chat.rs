@@ -5,20 +5,31 @@
 //! ```text
 //! cargo run --release --example chat -- "The capital of France is"
 //! cargo run --release --example chat -- --chat --top-p 0.9 "Tell me about tea."
+//! cargo run --release --example chat -- --tune 10 --records target/smollm2/records "The capital of France is"
+//! cargo run --release --example chat -- --records target/smollm2/records "The capital of France is"
 //! ```
 
 use std::error::Error;
 use std::io::{Write, stdout};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
+use tilewright::tuning::{Budget, Tuner};
 use tilewright_language::block::Products;
 use tilewright_language::{Decoder, Sampler, Sampling, Tokenizer, gguf};
 
-const USAGE: &str = "chat [--model FILE] [--tokens N] [--chat] [--exact] [--top-p P [--temperature T] [--seed N]] TEXT
+const USAGE: &str = "chat [--model FILE] [--tokens N] [--chat] [--exact] [--top-p P [--temperature T] [--seed N]] [--tune MINUTES] [--records FOLDER] TEXT
 
 Continues TEXT. With --chat, TEXT is a message that the model answers. Without --top-p, the most likely token is taken each time.
-Activations are quantised to 8 bits before each product; with --exact they are not.";
+Activations are quantised to 8 bits before each product; with --exact they are not. With --tune, the kernels of the model are tuned first, and
+their records kept in FOLDER; without it, the records of FOLDER are used.";
+
+/// The sizes at which steps of one token are tuned: tokens, and the room for keys and values.
+const DECODE: [&[(&str, i64)]; 3] =
+    [&[("R", 1), ("C", 64)], &[("R", 1), ("C", 128)], &[("R", 1), ("C", 256)]];
+
+/// The sizes at which prompts are tuned.
+const PREFILL: [&[(&str, i64)]; 2] = [&[("R", 64), ("C", 64)], &[("R", 512), ("C", 576)]];
 
 /// The options of the command line.
 struct Options {
@@ -29,6 +40,8 @@ struct Options {
     top_p: Option<f32>,
     temperature: f32,
     seed: u64,
+    tune: Option<u64>,
+    records: Option<String>,
     text: String,
 }
 
@@ -41,6 +54,8 @@ fn options() -> Result<Options, Box<dyn Error>> {
         top_p: None,
         temperature: 0.8,
         seed: 0,
+        tune: None,
+        records: None,
         text: String::new(),
     };
     let mut arguments = std::env::args().skip(1);
@@ -54,6 +69,8 @@ fn options() -> Result<Options, Box<dyn Error>> {
             "--top-p" => options.top_p = Some(value()?.parse()?),
             "--temperature" => options.temperature = value()?.parse()?,
             "--seed" => options.seed = value()?.parse()?,
+            "--tune" => options.tune = Some(value()?.parse()?),
+            "--records" => options.records = Some(value()?),
             flag if flag.starts_with("--") => return Err(format!("{flag} is unknown\n\n{USAGE}").into()),
             text => options.text = text.to_owned(),
         }
@@ -82,12 +99,31 @@ fn print(pending: &mut Vec<u8>) -> std::io::Result<()> {
     output.flush()
 }
 
+/// Tunes the kernels of steps of one token and of prompts, each in half of the time.
+fn tune(decoder: &Decoder, minutes: u64, records: &str) -> Result<(), Box<dyn Error>> {
+    for (is_many, sizes) in [(false, &DECODE[..]), (true, &PREFILL[..])] {
+        let budget = Budget::time(Duration::from_secs(30 * minutes));
+        let mut tuner = Tuner::new().records(records).progress(true);
+        println!("{}", tuner.tune_graph(&decoder.graph(is_many)?, sizes, budget)?);
+    }
+    Ok(())
+}
+
 fn main() -> Result<(), Box<dyn Error>> {
+    tilewright::tuning::init();
     let options = options()?;
     let file = Arc::new(gguf::File::open(&options.model).map_err(|error| {
         format!("{error}\nscripts/fetch-smollm2.sh fetches a model, and --model FILE names another one")
     })?);
     let (tokenizer, decoder) = (Tokenizer::of(&file)?, Decoder::with_products(&file, options.products)?);
+    if let Some(minutes) = options.tune {
+        let records =
+            options.records.as_deref().ok_or("--tune keeps records: name a folder with --records")?;
+        tune(&decoder, minutes, records)?;
+    }
+    if let Some(records) = &options.records {
+        tilewright::use_records(records)?;
+    }
     let sampling = match options.top_p {
         None => Sampling::Greedy,
         Some(top_p) => Sampling::TopP { top_p, temperature: options.temperature },

@@ -175,6 +175,31 @@ fn the_interpreter_says_what_a_recorded_graph_means() {
     assert_eq!(graph.outputs.len(), 1);
 }
 
+#[test]
+fn a_graph_names_its_kernels_at_sizes_and_how_often_it_calls_them() {
+    let graph = network::graph(&model()).unwrap();
+    let kernels = graph.kernels(&[("B", 2), ("S", 16)]).unwrap();
+    let found: Vec<(&str, Vec<(&str, i64)>, usize)> =
+        kernels.iter().map(|one| (one.kernel.name(), one.named_dims(), one.calls)).collect();
+    assert_eq!(found[0], ("linear", vec![("R", 32), ("K", 4), ("N", 4)], 4));
+    assert_eq!(found[1], ("clip_f32", vec![("N", 32), ("M", 4)], 3));
+    assert_eq!(found[2].1, [("B", 2), ("S", 16), ("H", 4)]);
+    assert_eq!(found[3], ("windows", vec![("B", 2), ("S", 4), ("width", 2)], 1));
+    let error = graph.kernels(&[("B", 2)]).unwrap_err().to_string();
+    assert!(error.contains("graph `network`: (B * S) has no size where B = 2"), "{error}");
+}
+
+#[test]
+fn the_kernels_of_a_graph_are_tuned_together() {
+    let graph = network::graph(&model()).unwrap();
+    let sizes: [&[(&str, i64)]; 2] = [&[("B", 1), ("S", 8)], &[("B", 2), ("S", 4)]];
+    let budget = tilewright::tuning::Budget::trials(12);
+    let coverage = tilewright::tuning::Tuner::new().tune_graph(&graph, &sizes, budget).unwrap();
+    // Rows are equally many at both sizes, so that the layers are one task each.
+    assert_eq!(coverage.tasks.len(), 6);
+    assert!(coverage.tasks.iter().all(|task| task.result.is_ok()), "{coverage}");
+}
+
 /// Fixed sizes that do not fit, which the compiler does not see.
 #[tensor_graph]
 fn misfit(x: &Tensor<f32, N, 3>, w: &Tensor<f32, M, 4>, b: &Tensor<f32, M>) -> Tensor<f32, N, M> {

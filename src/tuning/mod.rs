@@ -90,6 +90,7 @@ pub use tilewright_measure::{MeasureError, reason, replay};
 pub use tilewright_search::scheduler::{Budget, BudgetError};
 pub use tuned::Tuned;
 
+use crate::graph::{GraphKernel, KernelGraph};
 use crate::kernel::Kernel;
 use job::{Job, MethodParts};
 use plan::Plan;
@@ -363,6 +364,61 @@ impl Tuner {
             planned.push((task.kernel, plan, task.weight));
         }
         self.run(planned, budget)
+    }
+
+    /// Tunes the kernels of a [`#[tensor_graph]`](crate::tensor_graph) under one budget, at several sizes of the graph's dimensions. A kernel weighs as much
+    /// as it has calls in runs at all of these sizes. Otherwise as [`tune_all`](Tuner::tune_all).
+    ///
+    /// ```no_run
+    /// # use tilewright::prelude::*;
+    /// # use tilewright::tuning::{Budget, Tuner};
+    /// # #[tensor_kernel]
+    /// # fn double(x: &Tensor<f32, N>) -> Tensor<f32, N> {
+    /// #     let mut y = Tensor::zeros();
+    /// #     for i in 0..N {
+    /// #         y[[i]] = 2.0 * x[[i]];
+    /// #     }
+    /// #     y
+    /// # }
+    /// #[tensor_graph]
+    /// fn quadruple(x: &Tensor<f32, B, S>) -> Tensor<f32, { B * S }> {
+    ///     double(&double(x.reshape([B * S])))
+    /// }
+    ///
+    /// # fn main() -> Result<(), tilewright::tuning::TuneError> {
+    /// let sizes: [&[(&str, i64)]; 2] = [&[("B", 1), ("S", 128)], &[("B", 8), ("S", 128)]];
+    /// let tuned = Tuner::new().records("tuned/").tune_graph(&quadruple::graph()?, &sizes, Budget::trials(200))?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// When a dimension of the graph has no size, and as [`tune_all`](Tuner::tune_all).
+    pub fn tune_graph(
+        &mut self,
+        graph: &KernelGraph,
+        sizes: &[&[(&str, i64)]],
+        budget: Budget,
+    ) -> Result<Coverage, TuneError> {
+        let mut kernels: Vec<GraphKernel> = Vec::new();
+        for sizes in sizes {
+            for one in graph.kernels(sizes)? {
+                let same = |known: &&mut GraphKernel| {
+                    std::ptr::eq(known.kernel, one.kernel) && known.dims == one.dims
+                };
+                match kernels.iter_mut().find(same) {
+                    Some(known) => known.calls += one.calls,
+                    None => kernels.push(one),
+                }
+            }
+        }
+        let dims: Vec<Vec<(&str, i64)>> = kernels.iter().map(GraphKernel::named_dims).collect();
+        let tasks: Vec<TuneTask<'_>> = kernels
+            .iter()
+            .zip(&dims)
+            .map(|(one, dims)| TuneTask { kernel: one.kernel, dims, weight: one.calls as f64 })
+            .collect();
+        self.tune_all(&tasks, budget)
     }
 
     fn run(&mut self, planned: Vec<(&Kernel, Plan, f64)>, budget: Budget) -> Result<Coverage, TuneError> {

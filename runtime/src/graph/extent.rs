@@ -83,6 +83,17 @@ impl Extent {
         }
     }
 
+    /// The value for given sizes of dimensions; `None` where one is not known, on overflow, and for a division by zero.
+    pub fn evaluate(&self, size: &dyn Fn(&str) -> Option<i64>) -> Option<i64> {
+        match self {
+            Extent::Symbol(name) => size(name),
+            Extent::Constant(value) => Some(*value),
+            Extent::Operation(op, operands) => {
+                op.evaluate(operands[0].evaluate(size)?, operands[1].evaluate(size)?)
+            }
+        }
+    }
+
     /// The number, if it is one.
     pub fn as_constant(&self) -> Option<i64> {
         match self {

@@ -11,12 +11,14 @@
 //! | `traced` | the stand-ins for tensors in a function that is recorded |
 //! | `signature` | comparing fixed extents when a program is compiled |
 //! | `call` | calls of kernels, with the shapes of their results |
+//! | `uses` | the kernels that a graph calls at given sizes |
 
 mod call;
 mod extent;
 mod recorder;
 mod signature;
 mod traced;
+mod uses;
 
 use tilewright_core::dtype::DType;
 use tilewright_core::expr::Constant;
@@ -27,6 +29,7 @@ pub use extent::{Dim, Extent, ExtentOp, GraphDim};
 pub use recorder::{check_extent, first, input, inputs, record};
 pub use signature::check_call;
 pub use traced::{Operand, Reshape, Traced};
+pub use uses::GraphKernel;
 
 use crate::kernel::Kernel;
 
@@ -168,6 +171,18 @@ pub enum GraphError {
         found: String,
         /// The extent that it has to have.
         expected: String,
+    },
+    /// An extent has no size.
+    #[error(
+        "graph `{graph}`: {extent} has no size where {given}; name a size for each of the graph's dimensions"
+    )]
+    Size {
+        /// The graph.
+        graph: String,
+        /// The extent.
+        extent: String,
+        /// The sizes of dimensions.
+        given: String,
     },
     /// A list of tensors that nothing gives a shape.
     #[error(
