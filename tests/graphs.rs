@@ -179,8 +179,7 @@ fn the_interpreter_says_what_a_recorded_graph_means() {
 fn a_graph_names_its_kernels_at_sizes_and_how_often_it_calls_them() {
     let graph = network::graph(&model()).unwrap();
     let kernels = graph.kernels(&[("B", 2), ("S", 16)]).unwrap();
-    let found: Vec<(&str, Vec<(&str, i64)>, usize)> =
-        kernels.iter().map(|one| (one.kernel.name(), one.named_dims(), one.calls)).collect();
+    let found: Vec<_> = kernels.iter().map(|one| (one.kernel.name(), one.named_dims(), one.calls)).collect();
     assert_eq!(found[0], ("linear", vec![("R", 32), ("K", 4), ("N", 4)], 4));
     assert_eq!(found[1], ("clip_f32", vec![("N", 32), ("M", 4)], 3));
     assert_eq!(found[2].1, [("B", 2), ("S", 16), ("H", 4)]);
