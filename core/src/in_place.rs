@@ -71,11 +71,11 @@ impl Program {
     ///
     /// ```
     /// # use tilewright_core::program::Program;
-    /// let program: Program = "kernel store(N, in at: i32[1], inout x: f32[N]) {
-    ///     block b() { x[at[0]] = 1.0 }
+    /// let program: Program = "kernel store(N, in place: i64[1], inout x: f32[N]) {
+    ///     block b() { x[place[0]] = 1.0 }
     /// }".parse()?;
     /// let separate = program.out_of_place().to_string();
-    /// assert!(separate.contains("(N, in at: i32[1], in x: f32[N], out x_out: f32[N])"), "{separate}");
+    /// assert!(separate.contains("(N, in place: i64[1], in x: f32[N], out x_out: f32[N])"), "{separate}");
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[must_use]
@@ -193,18 +193,18 @@ mod tests {
 
     #[test]
     fn updates_are_taken_apart_and_together_again() {
-        let text = "kernel f(N, in at: i32[1], inout x: f32[N, 4], in a: f32[N, 4], inout z: f32[N], out y: f32[N]) {
+        let text = "kernel f(N, in place: i64[1], inout x: f32[N, 4], in a: f32[N, 4], inout z: f32[N], out y: f32[N]) {
             for i in 0..N { for j in 0..4 {
                 block p(v: spatial N = i, w: spatial 4 = j) { x[v, w] = x[v, w] + a[v, w] }
             } }
-            for i in 0..N { block q(v: spatial N = i) { z[at[0]] = z[v] } }
+            block q() { z[place[0]] = 1.0 }
             for i in 0..N { block r(v: spatial N = i) { y[v] = x[v, 0] + z[v] } }
         }";
         let program: Program = text.parse().expect("the program is well-formed");
         let separate = program.out_of_place();
         crate::verify::verify(&separate, crate::verify::Level::Blocks).expect("it is well-formed");
         let shown = separate.to_string();
-        let params = "in at: i32[1], in x: f32[N, 4], in a: f32[N, 4], in z: f32[N], out y: f32[N], out x_out: f32[N, 4], out z_out: f32[N])";
+        let params = "in place: i64[1], in x: f32[N, 4], in a: f32[N, 4], in z: f32[N], out y: f32[N], out x_out: f32[N, 4], out z_out: f32[N])";
         assert!(shown.contains(params), "{shown}");
         let named = |program: &Program, name: &str| {
             program.buffers().find(|(_, buffer)| &*buffer.name == name).expect("it has the buffer").0
