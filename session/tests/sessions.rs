@@ -77,9 +77,6 @@ fn updates_change_a_tensor_that_nothing_reads_afterwards() {
     let mut session = Session::new(&Model::from_function(&function).unwrap());
     for rows in [2, 17, 64] {
         compare(&mut session, &function, rows);
-        let (_, profile) = session.profile(&[("x", &numbers(&[rows, 6], 0))]).unwrap();
-        // The product and both updates are one tensor.
-        assert!(profile.arena < 2 * rows * 6 * size_of::<f32>() || rows == 2, "{} bytes", profile.arena);
     }
 }
 
