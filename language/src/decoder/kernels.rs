@@ -29,7 +29,7 @@ pub(crate) fn normalise(
     y
 }
 
-/// What a decoder knows of its tokens at first: their embeddings, and nothing that is to be added.
+/// The stream of tokens before the first layer: a copy of their embeddings, and zeros, which the first layer adds.
 #[tensor_kernel]
 pub(crate) fn begin(x: &Tensor<f32, R, N>) -> (Tensor<f32, R, N>, Tensor<f32, R, N>) {
     let mut sum = Tensor::zeros();
