@@ -347,6 +347,43 @@ fn a_graph_updates_tensors_and_lists_of_them() {
     }
 }
 
+/// A graph that hands on its tensors as they are.
+#[tensor_graph]
+fn untouched(x: &Tensor<f32, N>, state: &mut Tensor<f32, N>, busy: bool) -> (Tensor<f32, N>, Tensor<f32, N>) {
+    if busy {
+        double(state);
+    }
+    let sum = scaled(x, 2.0);
+    (sum.clone(), sum)
+}
+
+#[tensor_kernel]
+fn scaled(x: &Tensor<f32, N>, factor: f32) -> Tensor<f32, N> {
+    let mut y = Tensor::zeros();
+    for i in 0..N {
+        y[[i]] = factor * x[[i]];
+    }
+    y
+}
+
+#[test]
+fn inputs_and_outputs_of_one_tensor_keep_their_names() {
+    let loaded = Model::from_kernels(&untouched::graph(false).unwrap()).unwrap();
+    let info = loaded.info();
+    let inputs: Vec<&str> = info.inputs.iter().map(|port| &*port.name).collect();
+    let outputs: Vec<&str> = info.outputs.iter().map(|port| &*port.name).collect();
+    assert_eq!(
+        (&inputs[..], &outputs[..]),
+        (&["x", "state"][..], &["output_0", "output_1", "state_out"][..])
+    );
+    let numbers = |numbers: [f32; 2]| HostTensor::new(&[2], numbers.to_vec()).unwrap();
+    let (x, state) = (numbers([1.0, 2.0]), numbers([3.0, 4.0]));
+    let outputs = Session::new(&loaded).run(&[("x", &x), ("state", &state)]).unwrap();
+    for (name, expected) in [("output_0", [2.0, 4.0]), ("output_1", [2.0, 4.0]), ("state_out", [3.0, 4.0])] {
+        assert_eq!(outputs.get(name).unwrap().expect::<f32>().unwrap(), expected, "{name}");
+    }
+}
+
 #[test]
 fn an_empty_list_gives_a_dimension_no_size() {
     let vector = |length: usize| Tensor::<f32, 1>::zeros([length]).unwrap();

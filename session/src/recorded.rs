@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use tilewright_core::dtype::DType;
 use tilewright_core::program::Program;
 use tilewright_graph::build::{BuildError, GraphBuilder};
@@ -10,7 +10,7 @@ use tilewright_graph::ir::{Attribute, Attributes, Function, Shape, Type, ValueId
 use tilewright_graph::symbolic::SymInt;
 use tilewright_graph::tensor::{ElementType, HostTensor};
 use tilewright_runtime::graph::{
-    EqualExtents, Extent, ExtentOp, GraphStep, GraphValue, KernelCall, KernelGraph,
+    EqualExtents, Extent, ExtentOp, GraphOutput, GraphStep, GraphValue, KernelCall, KernelGraph,
 };
 
 use crate::error::Error;
@@ -37,17 +37,14 @@ fn function(graph: &KernelGraph) -> Result<Function, Error> {
         values: vec![None; graph.values.len()],
         symbols: FxHashMap::default(),
         extents: FxHashMap::default(),
+        named: FxHashSet::default(),
     };
     translation.inputs()?;
     for step in &graph.steps {
         translation.step(step)?;
     }
-    let results = graph.outputs.iter().map(|output| {
-        let value = translation.value(output.value);
-        translation.builder.set_name(value, &output.name);
-        value
-    });
-    let results = results.collect();
+    let results = graph.outputs.iter().map(|output| translation.output(output));
+    let results = results.collect::<Result<_, _>>()?;
     Ok(translation.builder.finish(results)?)
 }
 
@@ -91,6 +88,8 @@ struct Translation<'g> {
     symbols: FxHashMap<Arc<str>, (ValueId, usize)>,
     /// Extents that have been made tensors of one element.
     extents: FxHashMap<Extent, ValueId>,
+    /// The inputs and the outputs so far, which have names.
+    named: FxHashSet<ValueId>,
 }
 
 impl Translation<'_> {
@@ -103,6 +102,7 @@ impl Translation<'_> {
             let GraphValue { shape, .. } = &self.graph.values[input.value];
             let value = self.builder.parameter(&input.name, ty(&self.graph.values[input.value])?);
             self.values[input.value] = Some(value);
+            self.named.insert(value);
             for (axis, extent) in shape.iter().enumerate() {
                 if let Extent::Symbol(name) = extent {
                     self.symbols.entry(Arc::clone(name)).or_insert((value, axis));
@@ -110,6 +110,16 @@ impl Translation<'_> {
             }
         }
         Ok(())
+    }
+
+    /// An output under its name. It is a value of its own where another name stands for the same tensor: that of an input, or of an output before.
+    fn output(&mut self, output: &GraphOutput) -> Result<ValueId, Error> {
+        let mut value = self.value(output.value);
+        if !self.named.insert(value) {
+            value = self.builder.call("identity", &[value], Attributes::none())?;
+        }
+        self.builder.set_name(value, &output.name);
+        Ok(value)
     }
 
     fn step(&mut self, step: &GraphStep) -> Result<(), Error> {

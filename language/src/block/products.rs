@@ -67,7 +67,6 @@ fn product_of_blocks(
     x: &Tensor<f32, R, { matrix.columns() }>,
 ) -> Tensor<f32, R, { matrix.panels() }, { LANES }> {
     match &matrix.planes {
-        Planes::Single(numbers) => kernels::product_f32(x, numbers),
         Planes::Half(numbers) => kernels::product_f16(x, numbers),
         Planes::Q4_0 { quants, scales } => kernels::product_q4_0(x, quants, scales),
         Planes::Q4_1 { quants, scales, minima } => kernels::product_q4_1(x, quants, scales, minima),
@@ -77,7 +76,7 @@ fn product_of_blocks(
             kernels::product_q4_k(x, quants, factors, least, scales, minima)
         }
         Planes::Q6K { quants, factors, scales } => kernels::product_q6_k(x, quants, factors, scales),
-        Planes::Integers(_) => unreachable!("these have products of their own"),
+        Planes::Single(_) | Planes::Integers(_) => unreachable!("these have products of their own"),
     }
 }
 

@@ -79,7 +79,8 @@ impl CallRecorder {
         let definition = self.kernel.definition().expect("generated code names kernels that it defines");
         let program = self.kernel.program()?;
         with_recorder(|recorder| {
-            let dims = self.dims(definition);
+            let shapes = self.tensors.iter().map(|(_, shape)| shape.iter().copied());
+            let dims = dims(definition, shapes, self.sizes.iter().copied());
             self.check(recorder, definition, program, &dims)?;
             let buffers = program.buffer_params().map(|(id, _)| program.buffer(id));
             let mut results = Vec::new();
@@ -105,23 +106,6 @@ impl CallRecorder {
             }));
             Ok(CallResults { results, updated })
         })
-    }
-
-    /// The values of the definition's dimensions: the extents where they first occur, then the `usize` arguments.
-    fn dims(&self, definition: &KernelDefinition) -> Vec<Option<Dim>> {
-        let symbols = definition.dims.len() - self.sizes.len();
-        let mut dims = vec![None; symbols];
-        for (parameter, (_, shape)) in definition.tensors().zip(&self.tensors) {
-            for (spec, extent) in parameter.dims.iter().zip(shape) {
-                if let DimSpec::Symbol(symbol) = *spec
-                    && let Some(dim @ None) = dims.get_mut(symbol)
-                {
-                    *dim = Some(*extent);
-                }
-            }
-        }
-        dims.extend(self.sizes.iter().copied().map(Some));
-        dims
     }
 
     /// Compares the shapes of all arguments with the signature.
@@ -150,6 +134,27 @@ impl CallRecorder {
         }
         Ok(())
     }
+}
+
+/// The values of a definition's dimensions, from the shapes of its arguments: the extents where they first occur, then the `usize` arguments.
+pub(super) fn dims<D>(
+    definition: &KernelDefinition,
+    shapes: impl Iterator<Item: Iterator<Item = D>>,
+    sizes: impl ExactSizeIterator<Item = D>,
+) -> Vec<Option<D>> {
+    let mut dims: Vec<Option<D>> = Vec::with_capacity(definition.dims.len());
+    dims.resize_with(definition.dims.len() - sizes.len(), || None);
+    for (parameter, shape) in definition.tensors().zip(shapes) {
+        for (spec, extent) in parameter.dims.iter().zip(shape) {
+            if let DimSpec::Symbol(symbol) = *spec
+                && let Some(dim @ None) = dims.get_mut(symbol)
+            {
+                *dim = Some(extent);
+            }
+        }
+    }
+    dims.extend(sizes.map(Some));
+    dims
 }
 
 /// The shape that the signature gives a tensor.

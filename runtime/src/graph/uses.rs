@@ -1,8 +1,8 @@
 //! The kernels that a graph calls at given sizes.
 
+use super::call::dims;
 use super::extent::Extent;
 use super::{GraphError, GraphStep, KernelCall, KernelGraph};
-use crate::definition::DimSpec;
 use crate::error::Error;
 use crate::kernel::Kernel;
 
@@ -44,21 +44,11 @@ impl KernelGraph {
         Ok(found)
     }
 
-    /// The dimensions of a call: the extents where they first occur, then the `usize` arguments.
+    /// The dimensions of a call.
     fn dims_of(&self, call: &KernelCall, sizes: &[(&str, i64)]) -> Result<Vec<i64>, Error> {
         let definition = call.kernel.definition().expect("generated code names kernels that it defines");
-        let symbols = definition.dims.len() - call.sizes.len();
-        let mut extents: Vec<Option<&Extent>> = vec![None; symbols];
-        for (parameter, &input) in definition.tensors().zip(&call.inputs) {
-            for (spec, extent) in parameter.dims.iter().zip(&self.values[input].shape) {
-                if let DimSpec::Symbol(symbol) = *spec
-                    && let Some(place @ None) = extents.get_mut(symbol)
-                {
-                    *place = Some(extent);
-                }
-            }
-        }
-        extents.extend(call.sizes.iter().map(Some));
+        let shapes = call.inputs.iter().map(|&input| self.values[input].shape.iter());
+        let extents = dims(definition, shapes, call.sizes.iter());
         let size = |extent: Option<&Extent>| {
             let extent = extent.expect("each dimension of a definition is an extent of an argument");
             let known = |name: &str| sizes.iter().find(|(own, _)| *own == name).map(|(_, size)| *size);
