@@ -43,6 +43,19 @@ pub(super) fn map_lanes<T: Element, R: Element>(
     length: usize,
     function: impl Fn(&[T]) -> Result<Vec<R>, Fault>,
 ) -> Result<HostTensor, Fault> {
+    map_lanes_by(tensor, axis, length, &function)
+}
+
+/// What becomes of a lane.
+type Map<'f, T, R> = &'f dyn Fn(&[T]) -> Result<Vec<R>, Fault>;
+
+/// As [`map_lanes`], compiled once for all functions.
+fn map_lanes_by<T: Element, R: Element>(
+    tensor: &HostTensor,
+    axis: usize,
+    length: usize,
+    function: Map<'_, T, R>,
+) -> Result<HostTensor, Fault> {
     let elements = tensor.expect::<T>()?;
     let lanes = Lanes::along(tensor.shape(), axis);
     let results = Lanes { length, ..lanes };

@@ -7,7 +7,9 @@ use crate::legalise::{integer, pointwise, scalar};
 use crate::operator::attribute::{IntOr, TextOr};
 use crate::operator::evaluate::{one, refuse};
 use crate::operator::{Arguments, Fault, Operator, Value};
-use crate::tensor::{Element, HostTensor, Number, Places, Wide, broadcast_shapes, with_element, with_number};
+use crate::tensor::{
+    Element, ElementType, HostTensor, Number, Places, Wide, broadcast_shapes, with_element, with_number,
+};
 
 const ANY: usize = usize::MAX;
 
@@ -97,6 +99,15 @@ pub(crate) fn broadcast<A: Element, B: Element, R: Element>(
     right: &HostTensor,
     function: impl Fn(&A, &B) -> Result<R, Fault>,
 ) -> Result<HostTensor, Fault> {
+    broadcast_by(left, right, &function)
+}
+
+/// As [`broadcast`]. There is one for each combination of types, and not for each function: those take much longer to compile.
+fn broadcast_by<A: Element, B: Element, R: Element>(
+    left: &HostTensor,
+    right: &HostTensor,
+    function: &dyn Fn(&A, &B) -> Result<R, Fault>,
+) -> Result<HostTensor, Fault> {
     let shape = broadcast_shapes(left.shape(), right.shape())?;
     let (left_elements, right_elements) = (left.expect::<A>()?, right.expect::<B>()?);
     let pairs = Places::broadcast(&shape, left.shape()).zip(Places::broadcast(&shape, right.shape()));
@@ -121,13 +132,20 @@ fn modulo(arguments: &Arguments<'_>) -> Result<Vec<Value>, Fault> {
 
 fn power(arguments: &Arguments<'_>) -> Result<Vec<Value>, Fault> {
     let (base, exponent) = (arguments.tensor(0)?, arguments.tensor(1)?);
-    with_number!(base.element(), T => with_number!(exponent.element(), U => {
-        one(broadcast::<T, U, T>(base, exponent, |&x, &y| Ok(match (T::IS_FLOAT, U::IS_FLOAT) {
-            (false, false) if y.to_integer() >= 0 => integer_power(x, y.to_integer()),
-            _ => T::from_f64(x.to_f64().powf(y.to_f64())),
-        }))?)
-    }, else refuse!("the exponent must be a number, found {}", exponent.element())),
-    else refuse!("the base must be a number, found {}", base.element()))
+    let wide = match exponent.element() {
+        element if element.is_float() => ElementType::F64,
+        ElementType::U64 if base.element().is_float() => ElementType::F64,
+        element if element.is_integer() => ElementType::I64,
+        element => refuse!("the exponent must be a number, found {element}"),
+    };
+    let exponent = exponent.cast(wide).map_err(|error| Fault(error.to_string()))?;
+    with_number!(base.element(), T => one(match wide {
+        ElementType::I64 => broadcast::<T, i64, T>(base, &exponent, |&x, &y| Ok(match T::IS_FLOAT {
+            false if y >= 0 => integer_power(x, y),
+            _ => T::from_f64(x.to_f64().powf(y as f64)),
+        })),
+        _ => broadcast::<T, f64, T>(base, &exponent, |&x, &y| Ok(T::from_f64(x.to_f64().powf(y)))),
+    }?), else refuse!("the base must be a number, found {}", base.element()))
 }
 
 fn integer_power<T: Number>(base: T, exponent: i64) -> T {

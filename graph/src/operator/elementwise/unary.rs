@@ -92,6 +92,11 @@ fn sign(x: f64) -> f64 {
 
 /// Applies a function to each element of a floating-point tensor.
 pub(super) fn float(arguments: &Arguments<'_>, function: impl Fn(f64) -> f64) -> Result<Vec<Value>, Fault> {
+    float_by(arguments, &function)
+}
+
+/// As [`float`], compiled once for all functions.
+fn float_by(arguments: &Arguments<'_>, function: &dyn Fn(f64) -> f64) -> Result<Vec<Value>, Fault> {
     let x = arguments.tensor(0)?;
     with_float!(x.element(), T => {
         let elements = x.expect::<T>()?.iter().map(|&x| T::narrow(function(x.widen()))).collect();
@@ -102,8 +107,8 @@ pub(super) fn float(arguments: &Arguments<'_>, function: impl Fn(f64) -> f64) ->
 /// Applies a function to each element, in one form for floats and in another for integers.
 fn number(
     arguments: &Arguments<'_>,
-    floats: impl Fn(f64) -> f64,
-    integers: impl Fn(i64) -> i64,
+    floats: fn(f64) -> f64,
+    integers: fn(i64) -> i64,
 ) -> Result<Vec<Value>, Fault> {
     let x = arguments.tensor(0)?;
     if x.element().is_float() {

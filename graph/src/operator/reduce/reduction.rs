@@ -129,6 +129,15 @@ impl Axes {
         x: &HostTensor,
         function: impl Fn(&[T]) -> R,
     ) -> Result<Vec<Value>, Fault> {
+        self.reduce_by(x, &function)
+    }
+
+    /// As [`Axes::reduce`], compiled once for all functions.
+    fn reduce_by<T: Element, R: Element>(
+        &self,
+        x: &HostTensor,
+        function: &dyn Fn(&[T]) -> R,
+    ) -> Result<Vec<Value>, Fault> {
         let kept = |extent: usize, reduced: bool| if reduced { 1 } else { extent };
         let with_ones: Vec<usize> =
             x.shape().iter().zip(&self.reduced).map(|(&extent, &reduced)| kept(extent, reduced)).collect();
