@@ -1,9 +1,10 @@
 //! Where the elements of a buffer lie in memory.
 //!
 //! A buffer is dense and row-major, with two exceptions. The distances of an intermediate may be [aligned](Program::align): lowering
-//! chooses them. A parameter that is only read may have *strides*, which the caller chooses: the view of a matrix's columns, a transposed
+//! chooses them. A parameter may have *strides*, which the caller chooses: the view of a matrix's columns, a transposed
 //! matrix, a row that is repeated. Element `[i, j]` is then element `i·s + j·t` of a memory that ends with the last element of the
-//! view. Parameters without strides are dense.
+//! view. The elements of a result lie apart, and the memory between them stays as it is: results of several calls can be parts of one
+//! tensor. Parameters without strides are dense.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -22,8 +23,8 @@ impl Program {
         self.stride_table.get(&id).map(Vec::as_slice)
     }
 
-    /// Says how far neighbours of a parameter that is only read are apart, in elements: a value that dimensions give, and that is at
-    /// least 0, for each dimension.
+    /// Says how far neighbours of a parameter are apart, in elements: a value that dimensions give, and that is at least 0, for each dimension.
+    /// Elements of a parameter that is written must lie apart: ordered by their strides, each dimension steps over all elements of those before it.
     pub fn set_strides(&mut self, id: BufferId, strides: Vec<Index>) {
         Arc::make_mut(&mut self.stride_table).insert(id, strides);
     }
@@ -60,6 +61,20 @@ impl Program {
             place.add_scaled(&index.multiply(distance), 1)
         })
     }
+}
+
+/// Whether strides keep all elements of a shape apart: ordered by their strides, each dimension steps over all elements of those before it. Strides
+/// that interleave otherwise count as not apart, although some of them are.
+pub(crate) fn lie_apart(shape: &[i64], strides: &[i64]) -> bool {
+    let mut dimensions: Vec<(i64, i64)> =
+        strides.iter().copied().zip(shape.iter().copied()).filter(|&(_, extent)| extent > 1).collect();
+    dimensions.sort_unstable();
+    let mut reach = 1;
+    dimensions.into_iter().all(|(stride, extent)| {
+        let is_apart = stride >= reach;
+        reach += (extent - 1) * stride;
+        is_apart
+    })
 }
 
 /// How many elements a memory has that ends with the last element of a shape; there is at least one element.

@@ -3,6 +3,7 @@
 use tilewright::kernel::Kernel;
 use tilewright::prelude::*;
 use tilewright_core::device::BufferArgument;
+use tilewright_core::dtype::DType;
 use tilewright_core::index::Index;
 use tilewright_core::interp;
 use tilewright_core::lower::{LowerOptions, lower};
@@ -178,12 +179,8 @@ fn programs_with_strides_print_parse_and_mean_the_same_on_every_level() {
         assert_eq!(parsed.stable_hash(), program.stable_hash());
         assert_ne!(program.stable_hash(), strided_program(matmul::kernel(), &dims, &[77, 1]).stable_hash());
         let len = ((m - 1) * strides[0] + (k - 1) * strides[1] + 1) as usize;
-        let a = AnyTensor::from_f64s(
-            tilewright_core::dtype::DType::F32,
-            &(0..len).map(|i| i as f64).collect::<Vec<_>>(),
-            &[len],
-        )
-        .unwrap();
+        let a = AnyTensor::from_f64s(DType::F32, &(0..len).map(|i| i as f64).collect::<Vec<_>>(), &[len])
+            .unwrap();
         let b = AnyTensor::from(&matrix(k as usize, n as usize));
         let c = AnyTensor::zeros(a.dtype(), &[m as usize, n as usize]).unwrap();
         let flat = lower(&program, &LowerOptions::default()).unwrap();
@@ -200,13 +197,47 @@ fn programs_with_strides_print_parse_and_mean_the_same_on_every_level() {
     }
 }
 
+/// The same with strides of the result as well.
+fn with_strided_result(mut program: Program, strides: [i64; 2]) -> Program {
+    let (output, _) = program.buffer_params().nth(2).unwrap();
+    program.set_strides(output, strides.map(Index::constant).into());
+    program
+}
+
+#[test]
+fn results_can_be_parts_of_tensors_on_every_level() {
+    let (m, k, n) = (3i64, 5i64, 4i64);
+    let (a, b) = (matrix(m as usize, k as usize), matrix(k as usize, n as usize));
+    let expected = matmul::reference(&a, &b).unwrap();
+    for strides in [[n, 1], [n + 3, 1], [1, m], [1, m + 2], [2 * n, 2], [50, 7]] {
+        let program = with_strided_result(strided_program(matmul::kernel(), &[m, k, n], &[k, 1]), strides);
+        verify(&program, Level::Blocks).unwrap_or_else(|errors| panic!("{}", errors.render(&program)));
+        assert_eq!(program.to_string().parse::<Program>().unwrap(), program);
+        let len = ((m - 1) * strides[0] + (n - 1) * strides[1] + 1) as usize;
+        let mut wanted = vec![-1.0; len];
+        for (i, j) in (0..m).flat_map(|i| (0..n).map(move |j| (i, j))) {
+            wanted[(i * strides[0] + j * strides[1]) as usize] = expected[[i as usize, j as usize]].into();
+        }
+        let row = AnyTensor::from(&a).to_f64_vec();
+        let own = AnyTensor::from_f64s(DType::F32, &row, &[row.len()]).unwrap();
+        let flat = lower(&program, &LowerOptions::default()).unwrap();
+        for level in [&program, &flat] {
+            let c = AnyTensor::from_f64s(DType::F32, &vec![-1.0; len], &[len]).unwrap();
+            let mut tensors = [own.clone(), AnyTensor::from(&b), c];
+            interp::run(level, &[], &[], &mut tensors).unwrap_or_else(|error| panic!("{error}\n{level}"));
+            assert_eq!(tensors[2].to_f64_vec(), wanted, "{strides:?}\n{level}");
+        }
+    }
+}
+
 #[test]
 fn strides_where_there_can_be_none_are_errors() {
-    let mut program = strided_program(matmul::kernel(), &[2, 2, 2], &[1, 2]);
-    let (output, _) = program.buffer_params().nth(2).unwrap();
-    program.set_strides(output, vec![Index::constant(1), Index::constant(2)]);
+    let program = with_strided_result(strided_program(matmul::kernel(), &[2, 2, 2], &[1, 2]), [1, 1]);
     let errors = verify(&program, Level::Blocks).unwrap_err();
-    assert!(errors.render(&program).contains("only a parameter that is read has strides"));
+    assert!(errors.render(&program).contains("elements that are written would lie on each other"));
+    let mut tensors = [4, 4, 3].map(|len| AnyTensor::zeros(DType::F32, &[len]).unwrap());
+    let error = interp::run(&program, &[], &[], &mut tensors).unwrap_err().to_string();
+    assert!(error.contains("strides [1, 1] that keep its elements apart"), "{error}");
 
     let mut elements = [0.0f32; 8];
     let (a, b) = (matrix(2, 2), matrix(2, 2));

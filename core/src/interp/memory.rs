@@ -5,6 +5,7 @@ use crate::interp::InterpError;
 use crate::interp::code::{Access, Code, Storage};
 use crate::interp::operators::{self, Read, Write};
 use crate::program::Access as ParamAccess;
+use crate::strides::lie_apart;
 use crate::tensor::AnyTensor;
 
 /// One buffer's elements.
@@ -39,7 +40,7 @@ impl<'a> Memory<'a> {
                 Some((position, access)) => {
                     let argument = arguments[position].take().expect("each parameter is declared once");
                     match strides {
-                        Some(strides) => Self::strided(storage, shape, strides, argument),
+                        Some(strides) => Self::strided(storage, access, shape, strides, argument),
                         None => Self::argument(storage, access, shape, argument),
                     }
                 }
@@ -81,9 +82,10 @@ impl<'a> Memory<'a> {
         })
     }
 
-    /// An argument that is read by its strides. It is as long as the last element of the shape is far.
+    /// An argument whose elements lie by strides. It is as long as the last element of the shape is far.
     fn strided(
         storage: &Storage,
+        access: ParamAccess,
         shape: Vec<i64>,
         strides: Vec<i64>,
         argument: &'a mut AnyTensor,
@@ -93,16 +95,24 @@ impl<'a> Memory<'a> {
             .zip(&strides)
             .try_fold(0i64, |sum, (&extent, &stride)| sum.checked_add((extent - 1).checked_mul(stride)?));
         let len = if shape.contains(&0) { Some(0) } else { farthest.and_then(|last| last.checked_add(1)) };
-        if argument.dtype() != storage.dtype || len != Some(argument.len() as i64) {
+        let is_sound = !access.is_written() || lie_apart(&shape, &strides);
+        if argument.dtype() != storage.dtype || len != Some(argument.len() as i64) || !is_sound {
+            let apart = if is_sound { "" } else { " that keep its elements apart" };
             return Err(InterpError::Argument {
                 name: storage.name.to_string(),
-                expected: format!("{}{shape:?} with strides {strides:?}", storage.dtype),
+                expected: format!("{}{shape:?} with strides {strides:?}{apart}", storage.dtype),
                 found: format!("{}{:?}", argument.dtype(), argument.shape()),
             });
         }
         let (read, write) = operators::access(storage.dtype);
+        let defined = (access == ParamAccess::Output).then(|| {
+            // The memory between the elements of a result stays as it is.
+            let mut defined = vec![true; argument.len()];
+            for_each_place(&shape, &strides, &mut |_, position| defined[position] = false);
+            defined
+        });
         let (bytes, strides) = (Bytes::Argument(argument.bytes_mut()), Some(strides));
-        Ok(Memory { bytes, read, write, shape, strides, defined: None })
+        Ok(Memory { bytes, read, write, shape, strides, defined })
     }
 
     fn intermediate(storage: &Storage, shape: Vec<i64>) -> Result<Self, InterpError> {
@@ -181,8 +191,15 @@ impl<'a> Memory<'a> {
 
     /// The index of the first element that nothing wrote.
     pub(super) fn first_undefined(&self) -> Option<Vec<i64>> {
-        let position = self.defined.as_ref()?.iter().position(|defined| !defined)?;
-        Some(Self::indices_of(&self.shape, position))
+        let wanted = self.defined.as_ref()?.iter().position(|defined| !defined)?;
+        let Some(strides) = &self.strides else { return Some(Self::indices_of(&self.shape, wanted)) };
+        let mut found = None;
+        for_each_place(&self.shape, strides, &mut |indices, position| {
+            if position == wanted {
+                found = Some(indices.to_vec());
+            }
+        });
+        found
     }
 
     /// The index of the element at a position of dense elements.
@@ -193,5 +210,15 @@ impl<'a> Memory<'a> {
             (*index, position) = (position % extent, position / extent);
         }
         index
+    }
+}
+
+/// Calls a function with the indices of each element of a shape, and its position by strides.
+fn for_each_place(shape: &[i64], strides: &[i64], visit: &mut dyn FnMut(&[i64], usize)) {
+    let count: i64 = shape.iter().product();
+    for number in 0..count {
+        let indices = Memory::indices_of(shape, number as usize);
+        let position: i64 = indices.iter().zip(strides).map(|(index, stride)| index * stride).sum();
+        visit(&indices, position as usize);
     }
 }

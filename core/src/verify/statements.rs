@@ -8,6 +8,7 @@ use crate::index::Index;
 use crate::program::{Access, Alignment, Param, Scope};
 use crate::render::Entity;
 use crate::stmt::{Alloc, Annotations, Block, Copies, For, If, Iter, IterKind, LoopKind, Stmt, Store};
+use crate::strides::lie_apart;
 use crate::swizzle::Swizzle;
 use crate::verify::values::{Use, Visible};
 use crate::verify::{Level, Report};
@@ -82,20 +83,33 @@ impl Walk<'_, '_> {
             self.extent(stride, Visible::Dims, entity, "a stride of a buffer");
         }
         let buffer = program.buffer(id);
-        let is_read = program.access(id).is_some_and(|access| !access.is_written());
-        let problem = if !is_read {
-            "only a parameter that is read has strides"
+        let problem = if program.access(id).is_none() {
+            "only a parameter has strides"
         } else if strides.len() != buffer.shape.len() {
             "it has another number of strides than dimensions"
         } else if buffer.dtype.is_storage_only() {
             "elements of storage types lie densely"
         } else if self.level == Level::Flat {
             "level `flat` has no strides"
+        } else if self.may_overlap(id, strides) {
+            "elements that are written would lie on each other"
         } else {
             return;
         };
         let name = self.report.buffer(id);
         self.error(entity, format!("`{name}` cannot have these strides: {problem}"));
+    }
+
+    /// Whether two elements of a parameter that is written have one place, where all sizes are numbers.
+    fn may_overlap(&self, id: BufferId, strides: &[Index]) -> bool {
+        let program = self.report.program;
+        let numbers =
+            |indices: &[Index]| indices.iter().map(Index::as_constant).collect::<Option<Vec<i64>>>();
+        let is_written = program.access(id).is_some_and(Access::is_written);
+        match (numbers(&program.buffer(id).shape), numbers(strides)) {
+            (Some(shape), Some(strides)) => is_written && !lie_apart(&shape, &strides),
+            _ => false,
+        }
     }
 
     fn shapes(&mut self) {

@@ -1,7 +1,7 @@
 //! Random schedules of all kinds of kernels compute the same before lowering, as loops and as flat
 //! programs, for fixed and for symbolic extents. `TILEWRIGHT_CASES` says how many, `TILEWRIGHT_SEED` which one.
 
-use crate::execute::{Arguments, agree};
+use crate::execute::{Arguments, agree, with_parts};
 use crate::kernels::{ALL, parse};
 use crate::random_schedule::random_schedule;
 use crate::recurrences::RECURRENCES;
@@ -16,7 +16,7 @@ fn cases() -> u64 {
 
 /// One schedule of one kernel; the problem, if there is one.
 fn check(text: &str, sizes: &[i64], seed: u64) -> Result<(), String> {
-    let unscheduled = parse(text);
+    let unscheduled = with_parts(parse(text), seed);
     let arguments = Arguments::random(&unscheduled, sizes, seed);
     let mut rng = Rng::stream(seed, 2);
     let is_symbolic = rng.below(2) == 0;

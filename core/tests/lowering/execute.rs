@@ -2,8 +2,10 @@
 
 use tilewright_core::dtype::DType;
 use tilewright_core::expr::Constant;
+use tilewright_core::index::Index;
 use tilewright_core::interp::{InterpError, Interpreter, Options};
 use tilewright_core::program::{Access, Program};
+use tilewright_core::schedule::Rng;
 use tilewright_core::tensor::AnyTensor;
 
 /// The arguments of one call.
@@ -21,15 +23,16 @@ impl Arguments {
         let dims: Vec<_> = program.dims().map(|(var, _)| var).collect();
         let size = |var| {
             let position = dims.iter().position(|dim| *dim == var)?;
-            Some(tilewright_core::index::Index::constant(sizes[position]))
+            Some(Index::constant(sizes[position]))
         };
         let buffers = program.buffer_params().enumerate().map(|(position, (id, access))| {
             let buffer = program.buffer(id);
-            let shape: Vec<usize> = buffer
-                .shape
-                .iter()
-                .map(|extent| extent.substitute(&size).as_constant().expect("a fixed extent") as usize)
-                .collect();
+            let number =
+                |index: &Index| index.substitute(&size).as_constant().expect("a fixed extent") as usize;
+            let mut shape: Vec<usize> = buffer.shape.iter().map(number).collect();
+            if program.strides(id).is_some() && !shape.contains(&0) {
+                shape = vec![number(&program.memory_len(id))];
+            }
             let seed = seed.wrapping_add(position as u64 * 0x51_7c);
             let tensor = match (access, buffer.dtype) {
                 (Access::Output, dtype) => AnyTensor::zeros(dtype, &shape),
@@ -54,6 +57,26 @@ impl Arguments {
         Interpreter::new(program)?.run(options, &self.dims, &self.scalars, &mut buffers)?;
         Ok(buffers)
     }
+}
+
+/// The program with some of its tensors as parts of larger ones, chosen by a seed: rows have up to three more elements behind their own.
+pub(crate) fn with_parts(mut program: Program, seed: u64) -> Program {
+    let mut rng = Rng::stream(seed, 3);
+    let parameters: Vec<_> = program.buffer_params().collect();
+    for (id, access) in parameters {
+        let buffer = program.buffer(id).clone();
+        let is_possible = !buffer.dtype.is_storage_only() && access != Access::Constant;
+        if rng.below(4) > 0 || !is_possible {
+            continue;
+        }
+        let mut strides = vec![Index::constant(1); buffer.shape.len()];
+        for axis in (1..buffer.shape.len()).rev() {
+            let row = buffer.shape[axis].offset(rng.below(4) as i64);
+            strides[axis - 1] = strides[axis].multiply(&row);
+        }
+        program.set_strides(id, strides);
+    }
+    program
 }
 
 /// Whether tensors agree up to the rounding of sums in another order.

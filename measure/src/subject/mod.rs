@@ -200,11 +200,14 @@ impl Subject {
 
     /// Restores the first content of tensors that runs have changed.
     pub fn reset(&self, tensors: &mut [AnyTensor]) {
-        for ((tensor, original), access) in tensors.iter_mut().zip(&self.inputs.tensors).zip(&self.accesses) {
+        let parameters = self.program.buffer_params();
+        for ((tensor, original), (id, access)) in tensors.iter_mut().zip(&self.inputs.tensors).zip(parameters)
+        {
             match access {
                 Access::Input | Access::Constant => {}
-                Access::InOut => tensor.bytes_mut().copy_from_slice(original.bytes()),
-                Access::Output => poison(tensor),
+                Access::Output if self.program.strides(id).is_none() => poison(tensor),
+                // The memory between the elements of a result stays as it is.
+                Access::InOut | Access::Output => tensor.bytes_mut().copy_from_slice(original.bytes()),
             }
         }
     }

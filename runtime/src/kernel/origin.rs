@@ -201,16 +201,17 @@ fn interpret(
         };
         let bytes = loaded.as_ref().map(Loaded::bytes).or_else(|| buffer.host_bytes());
         let bytes = bytes.ok_or_else(|| refuse("is in the memory of a device: download it first"))?;
-        // One that is read by strides is passed as the row of all elements from its first to its last one.
+        // One with strides is passed as the row of all elements from its first to its last one.
         let row = [bytes.len() / parameter.dtype.bytes()];
-        let shape = if program.strides(id).is_some() { &row[..] } else { shape };
+        let is_strided = program.strides(id).is_some();
+        let shape = if is_strided { &row[..] } else { shape };
         let mut tensor = AnyTensor::zeros(parameter.dtype, shape)?;
         let (expected, found) = (tensor.bytes().len() as u64, bytes.len() as u64);
         if expected != found {
             let name = parameter.name.to_string();
             return Err(CallError::Size { name, expected, found }.into());
         }
-        if access != Access::Output {
+        if access != Access::Output || is_strided {
             tensor.bytes_mut().copy_from_slice(bytes);
         }
         tensors.push(tensor);

@@ -3,7 +3,7 @@
 
 use tilewright_core::lower::{LowerOptions, lower};
 
-use crate::execute::{Arguments, agree};
+use crate::execute::{Arguments, agree, with_parts};
 use crate::kernels::{ALL, parse};
 use crate::random_schedule::random_schedule;
 use crate::recurrences::RECURRENCES;
@@ -16,8 +16,8 @@ fn cases() -> u64 {
 #[test]
 fn symbolic_kernels_compute_what_the_definition_says_for_every_size() {
     for (name, text, all_sizes) in ALL.iter().chain(RECURRENCES) {
-        let unscheduled = parse(text);
         for seed in 0..cases() {
+            let unscheduled = with_parts(parse(text), seed);
             let schedule = random_schedule(unscheduled.clone(), seed, 4 + seed as usize % 24);
             let context = || format!("{name}, seed {seed}\n{}\n{}", schedule.trace(), schedule.program());
             let flat = lower(schedule.program(), &LowerOptions::default())

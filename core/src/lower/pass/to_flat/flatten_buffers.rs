@@ -1,5 +1,7 @@
 //! Buffers of one dimension: row-major, or by the strides of a parameter; distances may be symbolic.
 
+use std::sync::Arc;
+
 use rustc_hash::FxHashMap;
 
 use crate::access::rewrite_accesses;
@@ -8,7 +10,7 @@ use crate::ids::BufferId;
 use crate::index::Index;
 use crate::layout::Layout;
 use crate::lower::{LowerError, LowerOptions};
-use crate::program::{Alignment, Buffer, Program};
+use crate::program::{Access, Alignment, Buffer, Param, Program};
 use crate::strides::reach;
 use crate::swizzle::Swizzle;
 
@@ -25,6 +27,9 @@ pub(in crate::lower) fn flatten_buffers(program: &mut Program, _: &LowerOptions)
         let is_dense = program.strides(id).is_none();
         keep_rows(program, id, &buffer);
         program.forget_alignments(id);
+        if !is_dense {
+            keep_between(program, id);
+        }
         program.forget_strides(id);
         check_size(&buffer)?;
         if buffer.shape.len() != 1 || !is_dense {
@@ -43,6 +48,14 @@ pub(in crate::lower) fn flatten_buffers(program: &mut Program, _: &LowerOptions)
         Some((buffer, Indices::from_iter([offset])))
     });
     Ok(())
+}
+
+/// Says that the elements between those of a result stay: the flat buffer has them as well.
+fn keep_between(program: &mut Program, id: BufferId) {
+    let params = Arc::make_mut(&mut program.params);
+    for param in params.iter_mut().filter(|param| **param == Param::Buffer(id, Access::Output)) {
+        *param = Param::Buffer(id, Access::InOut);
+    }
 }
 
 /// Notes the length of the rows of a swizzled buffer, which its shape says no more. Where sizes are symbolic, the layout is a plain one.
