@@ -221,7 +221,7 @@ impl KernelEngine<'_> {
                 constant,
             })
         };
-        let prepared = match prepare(&self.graph.forms, body, group, &known, None) {
+        let prepared = match prepare(&self.graph.forms, body, group, &known, None, None) {
             Ok(prepared) => prepared,
             Err(reason) => {
                 tracing::debug!(group = ?group.outputs, %reason, "a group has no kernel form");

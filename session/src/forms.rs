@@ -19,6 +19,8 @@ pub(crate) struct Form {
     pub(crate) signatures: Vec<Signature>,
     /// The order of its results in memory.
     pub(crate) order: Option<Order>,
+    /// The strides of its first result, where that is a part of another tensor.
+    pub(crate) placed: Option<Vec<SymInt>>,
 }
 
 impl Form {
@@ -38,6 +40,7 @@ impl Form {
             is_equal && (own.constant || has_equal_elements())
         };
         self.order == other.order
+            && self.placed == other.placed
             && self.signatures.len() == other.signatures.len()
             && self.signatures.iter().zip(&other.signatures).all(alike)
     }

@@ -15,6 +15,9 @@ use tilewright_graph::tensor::{ElementType, HostTensor};
 use crate::forms::{Form, Forms};
 use crate::kernels::Instance;
 
+/// The distance of neighbours along each dimension of a tensor, in elements, and the same as the graph knows them.
+pub(crate) type Strides = (Vec<usize>, Option<Vec<SymInt>>);
+
 /// The properties of a value when a group is prepared.
 #[derive(Clone, Debug)]
 pub(crate) struct Known {
@@ -22,8 +25,8 @@ pub(crate) struct Known {
     pub(crate) shape: Vec<usize>,
     /// The order of its dimensions in memory.
     pub(crate) order: Order,
-    /// The distance of neighbours along each dimension, where the elements are not dense, and the same as the graph knows them.
-    pub(crate) strides: Option<(Vec<usize>, Option<Vec<SymInt>>)>,
+    /// As [`Strides`] says, where the elements are not dense.
+    pub(crate) strides: Option<Strides>,
     /// The same extents as the graph knows them; equal expressions are equal in every run.
     pub(crate) extents: Option<Vec<SymInt>>,
     /// Its elements, when they are the same in each run of this shape.
@@ -79,7 +82,7 @@ pub(crate) fn inputs(body: &Body, group: &Group) -> Vec<ValueId> {
 
 /// Makes the program of a group. Extents that the graph knows by name become dimensions of the program, so that it serves
 /// other shapes too; where the group has no such form, they are fixed. Results with as many dimensions as `order` lie in memory in
-/// that order.
+/// that order, and the first of them is a part of another tensor where `placed` says how its elements lie there.
 ///
 /// # Errors
 /// When it has no kernel form: then its calls are tried one by one, or evaluated.
@@ -89,6 +92,7 @@ pub(crate) fn prepare(
     group: &Group,
     known: &dyn Fn(ValueId) -> Option<Known>,
     order: Option<&Order>,
+    placed: Option<&Strides>,
 ) -> Result<Prepared, Unsupported> {
     let mut calls = Vec::new();
     for &place in &group.bindings {
@@ -98,10 +102,12 @@ pub(crate) fn prepare(
             _ => return Err(form("only calls of operators become kernels")),
         }
     }
-    Preparation { forms, calls, inputs: inputs(body, group), outputs: &group.outputs, order }.prepare(known)
+    Preparation { forms, calls, inputs: inputs(body, group), outputs: &group.outputs, order, placed }
+        .prepare(known)
 }
 
-/// Makes a program that copies a value in the graph's order of dimensions.
+/// Makes a program that copies a value, in the graph's order of dimensions or another one, and to a part of another tensor where `placed` says how its
+/// elements lie there.
 ///
 /// # Errors
 /// When kernels do not compute with its elements.
@@ -109,8 +115,10 @@ pub(crate) fn prepare_copy(
     forms: &Forms,
     value: ValueId,
     known: &dyn Fn(ValueId) -> Option<Known>,
+    order: Option<&Order>,
+    placed: Option<&Strides>,
 ) -> Result<Prepared, Unsupported> {
-    Preparation { forms, calls: Vec::new(), inputs: vec![value], outputs: &[value], order: None }
+    Preparation { forms, calls: Vec::new(), inputs: vec![value], outputs: &[value], order, placed }
         .prepare(known)
 }
 
@@ -125,6 +133,7 @@ struct Preparation<'a> {
     inputs: Vec<ValueId>,
     outputs: &'a [ValueId],
     order: Option<&'a Order>,
+    placed: Option<&'a Strides>,
 }
 
 impl Preparation<'_> {
@@ -156,13 +165,8 @@ impl Preparation<'_> {
             if shape.contains(&0) && contents.is_none() {
                 return Err(form("an input has no elements"));
             }
-            let mut integers_of = |named: Option<Vec<SymInt>>, sizes: &[usize]| -> Vec<SymInt> {
-                match named.filter(|named| symbolic && contents.is_none() && named.len() == sizes.len()) {
-                    Some(named) => {
-                        named.iter().zip(sizes).map(|(extent, &size)| dims.extent(extent, size)).collect()
-                    }
-                    None => sizes.iter().map(|&extent| extent.into()).collect(),
-                }
+            let mut integers_of = |named: Option<Vec<SymInt>>, sizes: &[usize]| {
+                dims.all(named.as_ref().filter(|_| symbolic && contents.is_none()), sizes)
             };
             let extents = integers_of(extents, &shape);
             let strides = strides.map(|(distances, named)| integers_of(named, &distances));
@@ -171,11 +175,18 @@ impl Preparation<'_> {
             let integers = integers.and_then(|integers| dims.integers(&integers, contents.as_ref()?));
             signatures.push(Signature { element, extents, order, strides, contents, integers, constant });
         }
+        let placed =
+            self.placed.map(|(distances, named)| dims.all(named.as_ref().filter(|_| symbolic), distances));
         if symbolic && dims.dims.is_empty() {
             return self.prepare_with(known, Extents::Fixed);
         }
-        let own =
-            Form { calls: self.calls.len(), output: self.outputs[0], signatures, order: self.order.cloned() };
+        let own = Form {
+            calls: self.calls.len(),
+            output: self.outputs[0],
+            signatures,
+            order: self.order.cloned(),
+            placed,
+        };
         let legalised = match self.forms.find(&own, &|integer| dims.value(integer)) {
             Some(known) => known,
             None => {
@@ -186,6 +197,7 @@ impl Preparation<'_> {
                     outputs: self.outputs.to_vec(),
                     dims: dims.dims.clone(),
                     order: own.order.clone(),
+                    placed: own.placed.clone(),
                 })?);
                 // Without dimensions, it serves these sizes alone, and their plan keeps it.
                 if symbolic {
@@ -246,6 +258,14 @@ struct Dims {
 }
 
 impl Dims {
+    /// Sizes as the graph knows them, where it does.
+    fn all(&mut self, named: Option<&Vec<SymInt>>, sizes: &[usize]) -> Vec<SymInt> {
+        match named.filter(|named| named.len() == sizes.len()) {
+            Some(named) => named.iter().zip(sizes).map(|(extent, &size)| self.extent(extent, size)).collect(),
+            None => sizes.iter().map(|&extent| extent.into()).collect(),
+        }
+    }
+
     fn extent(&mut self, extent: &SymInt, size: usize) -> SymInt {
         if extent.as_constant().is_some() {
             return size.into();

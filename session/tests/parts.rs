@@ -1,5 +1,5 @@
-//! Random graphs of slices, splits, picked places, transpositions and reshapes, whose results are parts of other tensors' memory,
-//! compared with the graph's interpreter. `TILEWRIGHT_CASES` and `TILEWRIGHT_SEED` choose how many, and which.
+//! Random graphs of slices, splits, picked places, transpositions, reshapes and concatenations, whose results or operands are parts of other tensors'
+//! memory, compared with the graph's interpreter. `TILEWRIGHT_CASES` and `TILEWRIGHT_SEED` choose how many, and which.
 
 mod compare;
 mod support;
@@ -123,6 +123,35 @@ impl Case {
         self.values.push((result, [&[2], &other[..]].concat()));
     }
 
+    /// Values of one shape, computed or not, one behind the other; now and then with all but one of them, as networks join the results of all layers so far.
+    fn joined(&mut self, value: ValueId, shape: &[usize]) {
+        let along = 1 + self.random.below(shape.len() - 1);
+        let axis = ("axis", Attribute::Int(along as i64));
+        let mut parts = Vec::new();
+        for _ in 0..2 + self.random.below(2) {
+            let operand = *parts.last().filter(|_| self.random.below(2) == 0).unwrap_or(&value);
+            parts.push(match self.random.below(4) {
+                0 => self.call("relu", &[operand], &[]),
+                1 => self.call("add", &[operand, operand], &[]),
+                2 => self.call("neg", &[operand], &[]),
+                _ => operand,
+            });
+        }
+        if self.random.below(2) == 0 {
+            let first = self.call("concat", &parts[..parts.len() - 1], std::slice::from_ref(&axis));
+            let mut own = shape.to_vec();
+            own[along] *= parts.len() - 1;
+            self.values.push((first, own));
+        }
+        let mut result = self.call("concat", &parts, &[axis]);
+        if self.random.below(3) == 0 {
+            result = self.call("relu", &[result], &[]);
+        }
+        let mut shape = shape.to_vec();
+        shape[along] *= parts.len();
+        self.values.push((result, shape));
+    }
+
     /// Something computed from a value.
     fn computed(&mut self, value: ValueId, shape: &[usize]) {
         let last = *shape.last().unwrap();
@@ -160,9 +189,10 @@ fn random_graph(seed: u64) -> Function {
     for _ in 0..6 {
         let newest = case.values.len() - 1 - case.random.below(case.values.len().min(2));
         let (value, shape) = case.values[newest].clone();
-        match case.random.below(4) {
+        match case.random.below(6) {
             0 | 1 => case.part(value, &shape),
             2 if shape.len() > 1 => case.arranged(value, &shape),
+            3 | 4 if shape.iter().product::<usize>() < 2000 => case.joined(value, &shape),
             _ => case.computed(value, &shape),
         }
     }
@@ -191,6 +221,39 @@ fn parts_and_other_shapes_take_no_steps() {
     let (_, profile) = session.profile(&[("x", &numbers(&[5, 24], 2))]).unwrap();
     let kernels: Vec<_> = profile.steps.iter().map(|step| step.kernel.as_deref()).collect();
     assert_eq!(kernels, [Some("matmul"), Some("softmax")]);
+}
+
+#[test]
+fn concatenations_of_results_take_no_steps() {
+    let mut graph = GraphBuilder::new("main");
+    let extents = [SymInt::symbol("N"), 8.into(), 6.into(), 6.into()];
+    let x = graph.parameter("x", Type::tensor(ElementType::F32, Shape::Known(extents.into())));
+    let joined = |graph: &mut GraphBuilder, layers: &[ValueId]| match *layers {
+        [first] => first,
+        _ => call(graph, "concat", layers, &[("axis", Attribute::Int(1))]),
+    };
+    let mut layers = Vec::new();
+    for layer in 0..3 {
+        let input = match &layers[..] {
+            [] => x,
+            layers => {
+                let all = joined(&mut graph, layers);
+                call(&mut graph, "relu", &[all], &[])
+            }
+        };
+        let channels = 8 * layers.len().max(1);
+        let weights = graph.constant(exact(&[8, channels, 1, 1], layer));
+        layers.push(call(&mut graph, "conv", &[input, weights], &[]));
+    }
+    let all = joined(&mut graph, &layers);
+    let means = call(&mut graph, "global_average_pool", &[all], &[]);
+    let function = graph.finish(vec![means]).unwrap();
+    let mut session = Session::new(&Model::from_function(&function).unwrap());
+    let input = exact(&[2, 8, 6, 6], 2);
+    let (outputs, profile) = session.profile(&[("x", &input)]).unwrap();
+    let kernels: Vec<_> = profile.steps.iter().map(|step| step.kernel.as_deref().unwrap_or("?")).collect();
+    assert_eq!(kernels, ["conv", "relu", "global_average_pool"], "nodes of one name are one step");
+    agree(&outputs, &interpret(&function, vec![input.into()]));
 }
 
 /// Compares sessions of random graphs with the interpreter.

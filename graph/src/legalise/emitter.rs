@@ -102,6 +102,8 @@ pub(crate) struct Emitter {
     arguments: Vec<TensorHandle>,
     /// Parameters that are not dense, by their places, with the strides of the dimensions of their buffers.
     strided: Vec<(usize, Vec<SymInt>)>,
+    /// The strides of the first result, where it is not dense.
+    placed: Option<Vec<SymInt>>,
     locals: usize,
 }
 
@@ -123,6 +125,7 @@ impl Emitter {
             parameters: Vec::new(),
             arguments: Vec::new(),
             strided: Vec::new(),
+            placed: fusion.placed.clone(),
             locals: 0,
         }
     }
@@ -368,7 +371,7 @@ impl Emitter {
     }
 
     pub(super) fn finish(mut self, outputs: &[ValueId]) -> Result<Legalised, Unsupported> {
-        let (mut given, mut returned) = (Vec::new(), Vec::new());
+        let (mut given, mut returned, mut placed) = (Vec::new(), Vec::new(), None);
         for output in outputs {
             let mut tensor = self.tensor(*output)?;
             // A program returns neither its arguments nor a tensor twice.
@@ -382,9 +385,14 @@ impl Emitter {
             let Source::Buffer(handle) = tensor.source else { unreachable!("a copy is a buffer") };
             self.builder.output(handle);
             returned.push(handle);
+            if let Some(strides) = self.placed.take() {
+                placed = Some(in_buffer(&tensor.order, &tensor.extents, &strides));
+            }
             given.push(Output { element: tensor.element, extents: tensor.extents, order: tensor.order });
         }
         let mut program = self.builder.finish().map_err(Unsupported::Definition)?;
+        let first_result = self.arguments.len();
+        self.strided.extend(placed.map(|strides| (first_result, strides)));
         set_strides(&mut program, &self.strided, &self.dims)?;
         let decided_by = self.decisions.list();
         Ok(Legalised { program: Arc::new(program), inputs: self.parameters, outputs: given, decided_by })

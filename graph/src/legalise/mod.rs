@@ -147,6 +147,9 @@ pub struct Fusion<'a> {
     pub dims: Vec<(Symbol, i64)>,
     /// The order in memory of results, and of what is computed on the way, with as many dimensions. Others have the graph's.
     pub order: Option<Order>,
+    /// The distance of neighbours along each dimension of the first output, in elements, where its elements are not dense: it is a part of another
+    /// tensor.
+    pub placed: Option<Vec<SymInt>>,
 }
 
 /// A tensor that a program reads.

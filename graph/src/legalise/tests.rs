@@ -141,6 +141,7 @@ fn check_given(
         outputs: results.to_vec(),
         dims: dims.clone(),
         order: Some(result_order(largest)),
+        placed: None,
     };
     let legalised = legalise(&fusion).unwrap_or_else(|error| panic!("{name}: {error}"));
     let hosts: Vec<Option<Value>> =
@@ -543,6 +544,7 @@ fn calls_that_are_fused_become_one_program() {
         outputs: vec![id(5)],
         dims: Vec::new(),
         order: None,
+        placed: None,
     };
     let legalised = legalise(&fusion).unwrap();
     assert_eq!(legalised.inputs, [id(0), id(1), id(2)].map(Argument::Value));

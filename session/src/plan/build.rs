@@ -1,5 +1,6 @@
 //! Making a plan.
 
+mod concatenation;
 mod in_place;
 mod part;
 mod program;
@@ -28,6 +29,7 @@ use crate::plan::order::choose_order;
 use crate::plan::sizes::Sizes;
 use crate::plan::{Action, Place, Plan, Slice, Step};
 use crate::prepare::{Computed, Input, Known, Prepared, prepare, prepare_copy};
+use concatenation::{Concatenations, Placement};
 use view::View;
 
 /// Makes the plan of a graph on a device for inputs of given shapes, of which some have given elements. `None` when its steps or sizes depend
@@ -72,6 +74,7 @@ pub(crate) fn build_part(
         let _ = planner.input(place, value, element, shape, None);
     }
     let groups = graph.groups(body).unwrap_or_default();
+    planner.concatenations.find(body, part.groups.iter().map(|&place| &groups[place]));
     let mut missing: FxHashSet<ValueId> = FxHashSet::default();
     let mut refused = Vec::new();
     for &place in &part.groups {
@@ -185,6 +188,7 @@ struct Planner<'g> {
     buffers: Vec<Lifetime>,
     drafts: Vec<Draft>,
     known: Vec<AnyTensor>,
+    concatenations: Concatenations,
 }
 
 impl<'g> Planner<'g> {
@@ -200,6 +204,7 @@ impl<'g> Planner<'g> {
             buffers: Vec::new(),
             drafts: Vec::new(),
             known: Vec::new(),
+            concatenations: Concatenations::default(),
         }
     }
 
@@ -231,7 +236,9 @@ impl<'g> Planner<'g> {
     }
 
     fn body(&mut self, body: &Body) -> Option<()> {
-        self.graph.groups(body).unwrap_or_default().iter().try_for_each(|group| self.group(body, group))
+        let groups = self.graph.groups(body).unwrap_or_default();
+        self.concatenations.find(body, groups);
+        groups.iter().try_for_each(|group| self.group(body, group))
     }
 
     fn group(&mut self, body: &Body, group: &Group) -> Option<()> {
@@ -240,21 +247,32 @@ impl<'g> Planner<'g> {
             if let Operation::CallProgram { program, inputs, .. } = &binding.operation {
                 return self.program(program, inputs, binding);
             }
-            if self.simple(binding)? {
+            if self.simple(binding)? || self.joined(binding, true) {
                 return Some(());
             }
         } else if self.is_decided(body, group) {
             return self.one_by_one(body, group);
-        } else if self.viewed(bindings[0]) {
+        } else if self.viewed(bindings[0]) || self.joined(bindings[0], false) {
             let rest = Group { bindings: group.bindings[1..].to_vec(), outputs: group.outputs.clone() };
             return self.group(body, &rest);
         }
         let order = choose_order(&bindings, &|value| {
             self.values.get(&value).map(|state| (&state.shape[..], &state.order))
         });
+        let name = || name(bindings.iter().copied());
+        if let Some(placement) = self.placement(body, group, order.as_ref()) {
+            let strides = placement.view.strides();
+            let describe = |value| self.describe(value);
+            let prepared = prepare(&self.graph.forms, body, group, &describe, order.as_ref(), Some(&strides));
+            if let Ok(prepared) = prepared
+                && placement.takes(&prepared)
+            {
+                return self.kernel(prepared, &group.outputs, name(), Some(placement));
+            }
+        }
         let describe = |value| self.describe(value);
-        match prepare(&self.graph.forms, body, group, &describe, order.as_ref()) {
-            Ok(prepared) => self.kernel(prepared, &group.outputs, name(bindings.iter().copied())),
+        match prepare(&self.graph.forms, body, group, &describe, order.as_ref(), None) {
+            Ok(prepared) => self.kernel(prepared, &group.outputs, name(), None),
             Err(reason) => match bindings[..] {
                 [binding] => self.evaluation(binding, reason.to_string().into()),
                 _ => self.one_by_one(body, group),
@@ -270,7 +288,14 @@ impl<'g> Planner<'g> {
         })
     }
 
-    fn kernel(&mut self, prepared: Prepared, outputs: &[ValueId], name: Arc<str>) -> Option<()> {
+    /// A step that runs a kernel. Its first result is put where `placement` says.
+    fn kernel(
+        &mut self,
+        prepared: Prepared,
+        outputs: &[ValueId],
+        name: Arc<str>,
+        mut placement: Option<Placement>,
+    ) -> Option<()> {
         let mut inputs = SmallVec::new();
         for input in prepared.inputs {
             inputs.push(match input {
@@ -281,7 +306,10 @@ impl<'g> Planner<'g> {
         let outputs = outputs
             .iter()
             .zip(prepared.outputs)
-            .map(|(&output, computed)| self.result(output, computed))
+            .map(|(&output, computed)| match placement.take() {
+                Some(placement) => self.placed_result(output, computed, placement),
+                None => self.result(output, computed),
+            })
             .collect::<Option<_>>()?;
         let bounds = self.graph.buckets.bounds(&prepared.extents);
         let action = DraftAction::Kernel(Instance { bounds, ..prepared.instance });
@@ -377,8 +405,9 @@ impl<'g> Planner<'g> {
             return Some((copy, None));
         }
         let original = state.clone();
-        let prepared = prepare_copy(&self.graph.forms, value, &|value| self.describe(value)).ok()?;
-        self.kernel(prepared, &[value], "copy".into())?;
+        let describe = |value| self.describe(value);
+        let prepared = prepare_copy(&self.graph.forms, value, &describe, None, None).ok()?;
+        self.kernel(prepared, &[value], "copy".into(), None)?;
         let copy = self.values.get(&value)?.at?;
         self.values.insert(value, State { copy: Some(copy), ..original });
         Some((copy, None))

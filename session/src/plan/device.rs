@@ -392,8 +392,12 @@ fn with_arguments(
         let bytes = bytes.ok_or_else(|| failed(step, "an input is not in the memory of the device"))?;
         arguments.push(BufferArgument::DeviceRead(bytes));
     }
-    for region in written {
-        arguments.push(BufferArgument::DeviceWrite(region.bytes.expect("each part was taken")));
+    for (region, slice) in written.into_iter().zip(&step.outputs) {
+        let bytes = region.bytes.expect("each part was taken");
+        arguments.push(BufferArgument::DeviceWrite(match slice.part.clone() {
+            Some(own) => part(bytes, own.start, own.len()),
+            None => bytes,
+        }));
     }
     call(&mut arguments)
 }

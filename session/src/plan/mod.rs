@@ -3,7 +3,8 @@
 //! A plan exists for graphs of calls whose sizes, and the branches that are taken, follow from the shapes of the inputs and
 //! from the elements of small integer inputs. Everything that is the same in
 //! each run of these shapes (constants, the shape arithmetic of models) is computed when the plan is made. Results of steps
-//! lie in one arena; values that only look at others' elements, in another shape or at some of them, have no memory of their own.
+//! lie in one arena; values that only look at others' elements, in another shape or at some of them, have no memory of their own, and parts of a
+//! concatenation are written where it has them.
 
 mod build;
 mod device;
@@ -88,6 +89,14 @@ impl Slice {
     /// The memory from the first element to the last one.
     pub(crate) fn of<'m>(&self, memory: &'m [u8]) -> &'m [u8] {
         self.part.clone().map_or(memory, |part| &memory[part])
+    }
+
+    /// As [`Slice::of`], for writing.
+    pub(crate) fn of_mut<'m>(&self, memory: &'m mut [u8]) -> &'m mut [u8] {
+        match self.part.clone() {
+            Some(part) => &mut memory[part],
+            None => memory,
+        }
     }
 
     /// How many bytes the elements take.

@@ -209,7 +209,7 @@ impl Plan {
         }
         for slice in &step.outputs {
             let Place::Arena(offset, size) = slice.place else { unreachable!("results lie in the arena") };
-            arguments.push(BufferArgument::Write(find(&mut regions, offset, size).write()));
+            arguments.push(BufferArgument::Write(slice.of_mut(find(&mut regions, offset, size).write())));
         }
         Ok(arguments)
     }

@@ -131,6 +131,7 @@ fn followed(operator: &str, shape: &[SymInt], given: &[Vec<SymInt>], size: i64) 
         outputs: output.to_vec(),
         dims: vec![(Symbol::new("D"), size)],
         order: None,
+        placed: None,
     };
     legalise(&fusion).unwrap_or_else(|error| panic!("{}: {error}", operator.name))
 }

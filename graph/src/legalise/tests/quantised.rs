@@ -213,6 +213,7 @@ fn program_of(name: &str, inputs: &[Given]) -> std::sync::Arc<Program> {
         outputs: results.to_vec(),
         dims: Vec::new(),
         order: None,
+        placed: None,
     };
     legalise(&fusion).unwrap_or_else(|error| panic!("{name}: {error}")).program
 }

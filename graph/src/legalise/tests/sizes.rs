@@ -49,6 +49,7 @@ fn check_planes(
         outputs: results.to_vec(),
         dims: vec![(height.clone(), MADE_FOR[0] as i64), (width.clone(), MADE_FOR[1] as i64)],
         order: Some(order),
+        placed: None,
     };
     let Ok(legalised) = legalise(&fusion) else { return 0 };
     let mut taken = 0;

@@ -29,7 +29,7 @@ impl Planner<'_> {
         if draft.is_given {
             return None;
         }
-        let At::Buffer(from) = draft.outputs[output].at else { return None };
+        let Operand { at: At::Buffer(from), part: None, .. } = draft.outputs[output] else { return None };
         let fits = |operand: &Operand| {
             let At::Buffer(own) = operand.at else { return None };
             let lifetime = &self.buffers[own];

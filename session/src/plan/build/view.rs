@@ -123,6 +123,14 @@ impl View {
         self.start..self.start + 1 + shape.iter().zip(&self.distances).map(reach).sum::<usize>()
     }
 
+    /// Whether the elements of a shape lie where another view has them.
+    pub(super) fn is_at(&self, other: &View, shape: &[usize]) -> bool {
+        let is_alike = |place: usize| shape[place] == 1 || self.distances[place] == other.distances[place];
+        self.start == other.start
+            && self.distances.len() == other.distances.len()
+            && (0..shape.len().min(self.distances.len())).all(is_alike)
+    }
+
     /// The place of the first element, in elements.
     pub(super) fn start(&self) -> usize {
         self.start
