@@ -20,7 +20,7 @@ pub mod records;
 pub mod space;
 pub mod tune;
 
-pub use explore::default_schedule::{schedule_by_default, schedule_quickly};
+pub use explore::default_schedule::{schedule_by_default, schedule_near, schedule_quickly};
 #[doc(no_inline)]
 pub use explore::{candidate, default_schedule, fit, strategy, transfer};
 #[doc(no_inline)]

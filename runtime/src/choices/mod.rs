@@ -8,7 +8,7 @@
 //! |---|---|
 //! | folder | `TILEWRIGHT_CACHE`, or `tilewright` in the user's cache folder; `off` keeps nothing |
 //! | entry | a file for each program, target and number of threads; its key is stored and compared, its name is a hash of it |
-//! | key | the text of the program with representative floats (`constants`), the target, the threads, the version of this crate, and size and time of the executable |
+//! | key | the text of the program with representative constants (`constants`), the target, the threads, the version of this crate, and size and time of the executable |
 //!
 //! Within a process, equal keys share a choice too, also while it is being made.
 
@@ -23,8 +23,8 @@ use rustc_hash::FxHashMap;
 use tilewright_core::program::Program;
 use tilewright_core::schedule::{Schedule, Trace};
 use tilewright_core::target::RunContext;
-use tilewright_search::schedule_by_default;
 use tilewright_search::spec::DeviceFunctions;
+use tilewright_search::{schedule_by_default, schedule_near};
 
 use crate::error::Error;
 use crate::settings::variable;
@@ -82,20 +82,30 @@ fn user_folder() -> Option<PathBuf> {
     absolute("XDG_CACHE_HOME").or_else(|| Some(home()?.join(".cache")))
 }
 
-/// The default schedule of a program: the one that is kept, or one that is chosen now and kept. Programs that differ in floats alone
-/// share it.
+/// The default schedule of a program: the one that is kept, or one that is chosen now and kept. Programs that differ in some
+/// constants alone share it.
 pub(crate) fn default_schedule(program: &Program, context: &RunContext) -> Schedule {
-    let representative = with_representatives(program);
-    let key = entry::key(&representative, context);
-    let choice = shared(&key);
-    let trace = choice.get_or_init(|| recalled_or_chosen(&representative, &key, context));
-    match repeated(trace, program, context) {
+    let choose = |program: &Program| schedule_by_default(program, context);
+    match repeated(&choice(program, context, &choose), program, context) {
         Ok(schedule) => schedule,
         Err(reason) => {
-            tracing::debug!(kernel = &*program.name, reason, "a choice for other floats is not used");
+            tracing::debug!(kernel = &*program.name, reason, "a choice for other constants is not used");
             schedule_by_default(program, context)
         }
     }
+}
+
+/// Chooses the default schedule of a program now, near that of a program with other sizes, unless it is known.
+pub(crate) fn choose_near(program: &Program, context: &RunContext, trace: &Trace) {
+    choice(program, context, &|program| schedule_near(program, context, trace));
+}
+
+/// The choice for a program: the one that is known, or one that is made now for the program with representatives for its constants.
+fn choice(program: &Program, context: &RunContext, choose: &dyn Fn(&Program) -> Schedule) -> Trace {
+    let representative = with_representatives(program);
+    let key = entry::key(&representative, context);
+    let choice = shared(&key);
+    choice.get_or_init(|| recalled_or_chosen(&representative, &key, context, choose)).clone()
 }
 
 /// The place of a choice in this process.
@@ -108,8 +118,13 @@ fn shared(key: &str) -> Choice {
 }
 
 /// The choice in the user's folder, or one that is made now and kept there.
-fn recalled_or_chosen(program: &Program, key: &str, context: &RunContext) -> Trace {
-    let choose = || schedule_by_default(program, context).trace().clone();
+fn recalled_or_chosen(
+    program: &Program,
+    key: &str,
+    context: &RunContext,
+    choose: &dyn Fn(&Program) -> Schedule,
+) -> Trace {
+    let choose = || choose(program).trace().clone();
     let Ok(Some(folder)) = folder() else { return choose() };
     let entry = Entry::of(&folder, key);
     match entry.recall(program, context) {

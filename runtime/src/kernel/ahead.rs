@@ -62,6 +62,28 @@ impl Kernel {
         failure.into_inner().unwrap_or_else(PoisonError::into_inner).map_or(Ok(()), Err)
     }
 
+    /// As [`Kernel::prepare_on`] for one shape, in less time where both kernels get default schedules: the schedule is chosen near that of `other` for its
+    /// `other_shape`, whose program should differ in sizes alone. A schedule that is known already is used as it is.
+    ///
+    /// # Errors
+    /// As [`Kernel::prepare_on`].
+    pub fn prepare_near(
+        &self,
+        device: DeviceId,
+        shape: &[i64],
+        other: &Kernel,
+        other_shape: &[i64],
+    ) -> Result<(), Error> {
+        let at = DeviceGeneration::now(device);
+        if let Ok(version) = other.best_version(other_shape, at)
+            && version.source == Source::Default
+        {
+            self.origin.check_dims(shape)?;
+            self.state()?.choose_near(shape, at, &version.trace)?;
+        }
+        self.prepare_on(device, &[shape.to_vec()])
+    }
+
     /// Where the schedule comes from that calls with these dimensions run now; `None` before the first one, and when what
     /// was made is out of date.
     pub fn current_source(&self, dims: &[i64]) -> Option<Source> {

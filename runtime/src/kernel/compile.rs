@@ -15,6 +15,7 @@ use super::select::{
 };
 use super::state::State;
 use super::versions::DeviceGeneration;
+use crate::choices::choose_near;
 use crate::code::{self, Compiled};
 use crate::devices::{self, DeviceId};
 use crate::error::Error;
@@ -114,6 +115,17 @@ impl State {
             }
         }
         Err(failure.expect("the last way always gives a choice"))
+    }
+
+    /// Chooses a default schedule for these dimensions near that of a program with other sizes, unless there is a record to follow.
+    pub(super) fn choose_near(&self, dims: &[i64], at: DeviceGeneration, trace: &Trace) -> Result<(), Error> {
+        let program = self.bind(dims, 0)?;
+        let (context, records) = (devices::run_context_of(at.device)?, records::current()?);
+        let (hash, shape) = (self.hash, &self.shape(dims));
+        if records.nearest_few(hash, shape, &context, 1).is_empty() {
+            choose_near(&program, &context, trace);
+        }
+        Ok(())
     }
 
     /// Code with symbolic dimensions for all shapes that are rounded to the same one, for which it is scheduled: the powers of two

@@ -5,11 +5,12 @@
 
 use tilewright_core::analysis::scope::blocks;
 use tilewright_core::program::Program;
-use tilewright_core::schedule::Schedule;
+use tilewright_core::schedule::{Schedule, Trace};
 use tilewright_core::target::{RunContext, TargetKind};
 
-use crate::explore::candidate::{Candidate, Generator};
+use crate::explore::candidate::{Candidate, Generator, Statistics};
 use crate::explore::climb::{Climb, Halving, score};
+use crate::explore::fit::fit;
 use crate::explore::strategy::SearchSpace;
 use crate::gpu;
 use crate::space::rules::block::points;
@@ -61,6 +62,18 @@ const THOROUGH_OF_GPU: Effort = Effort {
 const QUICK: Effort =
     Effort { breadth: Breadth::FEW, samples_per_space: 2, samples: 8, halving: None, rounds: &[(1, 2)] };
 
+/// The work for a program that differs from another one in sizes, whose choice it begins with.
+const NEAR: Effort = Effort {
+    breadth: Breadth::FEW,
+    samples_per_space: 2,
+    samples: 8,
+    halving: None,
+    rounds: &[(2, 8), (1, 24)],
+};
+
+/// As [`THOROUGH_OF_LARGE`], for a large program that differs from another one in sizes.
+const NEAR_OF_LARGE: Effort = Effort { rounds: &[(2, 32), (1, 96)], ..NEAR };
+
 /// The candidate with the best score of the draft model; `None` when no candidate is legal.
 ///
 /// Aligned points of every design space are drawn, and hill climbing improves the best of them: most faults of a good candidate can be
@@ -82,24 +95,29 @@ pub fn default_with_rules(
 ) -> Option<(Candidate, Vec<&'static str>)> {
     let context = context.into();
     match context.target.kind() {
-        TargetKind::Cpu => choose(program, context, spec, thorough(program)).into_iter().next(),
+        TargetKind::Cpu => choose(program, context, spec, thorough(program), None).into_iter().next(),
         TargetKind::Gpu => {
-            let found = choose(program, context.clone(), spec, &THOROUGH_OF_GPU);
+            let found = choose(program, context.clone(), spec, &THOROUGH_OF_GPU, None);
             best_on_gpu(found, by_blocks(program, &context, spec), program, spec)
         }
     }
 }
 
-/// The work for a program on a CPU. One of unknown size counts as small.
+/// The work for a program on a CPU.
 fn thorough(program: &Program) -> &'static Effort {
+    if is_large(program) { &THOROUGH_OF_LARGE } else { &THOROUGH }
+}
+
+/// Whether a call takes milliseconds. A program of unknown size counts as small.
+fn is_large(program: &Program) -> bool {
     let largest = blocks(&program.body).into_iter().filter_map(|block| points(block)).max();
-    if largest.is_some_and(|points| points >= LARGE) { &THOROUGH_OF_LARGE } else { &THOROUGH }
+    largest.is_some_and(|points| points >= LARGE)
 }
 
 /// The schedule of no design space for a GPU.
 fn by_blocks(program: &Program, context: &RunContext, spec: &SearchSpec) -> Schedule {
     gpu::schedule_by_blocks(program, context, spec, &|part| {
-        let found = choose(part, context.clone(), spec, &THOROUGH_OF_GPU);
+        let found = choose(part, context.clone(), spec, &THOROUGH_OF_GPU, None);
         found.into_iter().next().map(|(best, _)| best.decisions)
     })
 }
@@ -132,12 +150,14 @@ fn of_no_space(schedule: Schedule, spec: &SearchSpec) -> Option<Candidate> {
     Some(Candidate { space, decisions: trace.clone(), trace, program, hash, features })
 }
 
-/// The best points that are found, the best one first, with the rules that made their design spaces.
+/// The best points that are found, the best one first, with the rules that made their design spaces; `start`, which no space here made, is among the points
+/// that are changed for the better.
 fn choose(
     program: &Program,
     context: RunContext,
     spec: &SearchSpec,
     effort: &Effort,
+    start: Option<Candidate>,
 ) -> Vec<(Candidate, Vec<&'static str>)> {
     let generator = Generator::new(program.clone(), context, spec.clone());
     let DesignSpaces { spaces, rules, .. } =
@@ -145,6 +165,7 @@ fn choose(
     let mut climb = Climb::new(generator);
     let rounds = effort.samples_per_space.max(effort.samples.div_ceil(spaces.len().max(1)));
     let mut found = climb.sample(&spaces, rounds, effort.halving);
+    found.extend(start.map(|candidate| Candidate { space: spaces.len(), ..candidate }));
     let by_score = |a: &Candidate, b: &Candidate| score(b).total_cmp(&score(a)).then(a.hash.cmp(&b.hash));
     for &(kept, steps) in effort.rounds {
         found.sort_by(by_score);
@@ -155,7 +176,7 @@ fn choose(
     found
         .into_iter()
         .map(|candidate| {
-            let rules = rules[candidate.space].clone();
+            let rules = rules.get(candidate.space).cloned().unwrap_or_default();
             (candidate, rules)
         })
         .collect()
@@ -165,33 +186,60 @@ fn choose(
 /// the program as it is when there is none. For a GPU, the best point that can be lowered, or, where the draft model expects more of it, a
 /// schedule that executes each block in the first way that suits it.
 pub fn schedule_by_default(program: &Program, context: impl Into<RunContext>) -> Schedule {
-    schedule_with(program, context.into(), false)
+    schedule_with(program, context.into(), Work::Thorough)
+}
+
+/// A schedule for a program that differs from another one in sizes, which is chosen in a part of the time of [`schedule_by_default`]: the best of
+/// few points, most of them near `trace`, the other one's schedule. As [`schedule_by_default`] for a GPU, and where the trace does not suit the program.
+pub fn schedule_near(program: &Program, context: impl Into<RunContext>, trace: &Trace) -> Schedule {
+    schedule_with(program, context.into(), Work::Near(trace))
 }
 
 /// A schedule that is chosen in a small part of the time of [`schedule_by_default`], among a few design spaces, and is less good:
 /// it serves until a better one is made.
 pub fn schedule_quickly(program: &Program, context: impl Into<RunContext>) -> Schedule {
-    schedule_with(program, context.into(), true)
+    schedule_with(program, context.into(), Work::Quick)
 }
 
-fn schedule_with(program: &Program, context: RunContext, is_quick: bool) -> Schedule {
+/// How a schedule is chosen.
+#[derive(Clone, Copy)]
+enum Work<'a> {
+    Thorough,
+    /// Near the trace of a program with other sizes.
+    Near(&'a Trace),
+    Quick,
+}
+
+fn schedule_with(program: &Program, context: RunContext, work: Work<'_>) -> Schedule {
     let kind = context.target.kind();
     let unscheduled = || Schedule::new(program.clone(), &context, 0);
-    if kind == TargetKind::Gpu && is_quick {
+    if kind == TargetKind::Gpu && matches!(work, Work::Quick) {
         return gpu::schedule_by_ways(program, &context);
     }
     let Ok(built_in) = SearchSpec::built_in(kind) else { return unscheduled() };
     match kind {
         TargetKind::Gpu => {
             let by_blocks = by_blocks(program, &context, &built_in);
-            let found = choose(program, context.clone(), &built_in, &THOROUGH_OF_GPU);
+            let found = choose(program, context.clone(), &built_in, &THOROUGH_OF_GPU, None);
             let best = best_on_gpu(found, by_blocks.clone(), program, &built_in);
             let replayed = best.and_then(|(best, _)| best.trace.replay(program, &context, 0).ok());
             replayed.unwrap_or(by_blocks)
         }
         TargetKind::Cpu => {
-            let effort = if is_quick { &QUICK } else { thorough(program) };
-            let found = choose(program, context.clone(), &built_in, effort);
+            let fitted = |trace| {
+                let generator = Generator::new(program.clone(), context.clone(), built_in.clone());
+                fit(&generator, trace, &mut Statistics::default())
+            };
+            let (effort, start) = match work {
+                Work::Quick => (&QUICK, None),
+                Work::Thorough => (thorough(program), None),
+                Work::Near(trace) => match fitted(trace) {
+                    None => (thorough(program), None),
+                    start if is_large(program) => (&NEAR_OF_LARGE, start),
+                    start => (&NEAR, start),
+                },
+            };
+            let found = choose(program, context.clone(), &built_in, effort, start);
             let mut replayed =
                 found.iter().filter_map(|(candidate, _)| candidate.trace.replay(program, &context, 0).ok());
             replayed.next().unwrap_or_else(unscheduled)
