@@ -57,22 +57,32 @@ def lraspp():
     return Flat(module[0], ["input"], ["out"]), *module[1:]
 
 
+class Detector(torch.nn.Module):
+    """A detector of torchvision, for one picture."""
+
+    def __init__(self, module):
+        super().__init__()
+        self.module = module
+
+    def forward(self, x):
+        found = self.module([x])[0]
+        return found["boxes"], found["scores"], found["labels"]
+
+
 @network
 def ssdlite():
     import torchvision
 
     module = torchvision.models.detection.ssdlite320_mobilenet_v3_large(weights=None, weights_backbone=None)
+    return Detector(module), ["image"], [(image(3, 240, 320).sigmoid(),)], {}
 
-    class Detector(torch.nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.module = module
 
-        def forward(self, x):
-            found = self.module([x])[0]
-            return found["boxes"], found["scores"], found["labels"]
+@network
+def fasterrcnn():
+    import torchvision
 
-    return Detector(), ["image"], [(image(3, 240, 320).sigmoid(),)], {}
+    module = torchvision.models.detection.fasterrcnn_mobilenet_v3_large_320_fpn(weights=None, weights_backbone=None)
+    return Detector(module), ["image"], [(image(3, 240, 320).sigmoid(),)], {}
 
 
 @network

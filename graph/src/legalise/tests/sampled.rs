@@ -24,6 +24,36 @@ fn samples_are_taken_where_a_grid_says() {
 }
 
 #[test]
+fn regions_are_pooled_where_they_lie() {
+    // Inside, across each border, outside, without extent, and upside down.
+    let corners = [
+        [1.0, 2.0, 9.0, 7.5],
+        [-3.0, -2.0, 4.0, 3.0],
+        [8.0, 5.5, 30.0, 21.0],
+        [-20.0, -30.0, -5.0, -4.0],
+        [5.0, 3.0, 5.0, 3.0],
+        [9.0, 6.0, 4.0, 2.0],
+    ];
+    let regions = || Given(HostTensor::new(&[6, 4], corners.concat()).unwrap(), false);
+    let pictures = || Given(HostTensor::vector(vec![0i64, 1, 0, 1, 1, 0]), false);
+    for mode in ["avg", "max"] {
+        for coordinates in ["half_pixel", "output_half_pixel"] {
+            for (samples, scale, [height, width]) in [(1, 1.0, [3, 2]), (2, 0.5, [2, 5]), (3, 0.25, [1, 1])] {
+                let attributes = [
+                    ("mode", text(mode)),
+                    ("coordinate_transformation_mode", text(coordinates)),
+                    ("sampling_ratio", Attribute::Int(samples)),
+                    ("spatial_scale", Attribute::Float(scale)),
+                    ("output_height", Attribute::Int(height)),
+                    ("output_width", Attribute::Int(width)),
+                ];
+                fixed("roi_align", &attributes, &[tensor(&[2, 3, 7, 11]), regions(), pictures()]);
+            }
+        }
+    }
+}
+
+#[test]
 fn coordinates_that_are_no_numbers_stay_inside() {
     let extremes = [f32::INFINITY, f32::NEG_INFINITY, 1e30, -1e30];
     let grid = HostTensor::new(&[1, 2, 2, 2], [extremes, extremes].concat()).unwrap();

@@ -1,14 +1,17 @@
 //! Pooling over regions of interest (He et al. 2017).
 
 use crate::deduce;
+use crate::legalise::resample;
 use crate::operator::attribute::{FloatOr, IntOr, TextOr};
 use crate::operator::evaluate::{one, refuse};
 use crate::operator::resample::kernel::linear;
-use crate::operator::{Arguments, Fault, Operator, Value};
+use crate::operator::{Arguments, Fault, Operator, ResultOrder, Value};
 use crate::tensor::{HostTensor, Number, count, with_float};
 
 pub(super) const OPERATORS: &[Operator] = &[Operator::new("roi_align", "RoiAlign", roi_align)
+    .legalise(resample::roi_align)
     .deduce(deduce::roi_align)
+    .result_order(ResultOrder::FirstOperand)
     .inputs(3, 3)
     .attributes(&[
         ("coordinate_transformation_mode", TextOr("half_pixel")),
