@@ -141,7 +141,7 @@ impl State {
         at: DeviceGeneration,
     ) -> Result<Option<Arc<Version>>, Error> {
         // A shape for which the definition leaves a tensor is refused, whichever version is there.
-        self.bind(dims, 0)?;
+        self.check_bounds(dims)?;
         let Some(version) = self.general(dims, at) else { return Ok(None) };
         let begin = || {
             let (entry, own_dims) = (Arc::clone(entry), dims.to_vec());

@@ -65,9 +65,26 @@ impl State {
     /// kernel has met many shapes.
     pub(super) fn make_own(&self, dims: &[i64], at: DeviceGeneration) -> Result<Arc<Version>, Error> {
         let hash = self.hash;
-        let program = self.bind(dims, 0)?;
         let (shape, context, records) =
             (self.shape(dims), devices::run_context_of(at.device)?, records::current()?);
+        let has_exact_record = records.best(hash, &shape, &context).is_some();
+        let buckets = self.buckets();
+        let mut bucket_note = None;
+        if !has_exact_record
+            && !buckets.is_empty()
+            && let Some(raised) = buckets.raise(dims)
+        {
+            // A size within a bucket needs its program for nothing else.
+            self.check_bounds(dims)?;
+            match self.bucket_version(&raised, &buckets, at) {
+                Ok(version) => return Ok(version),
+                Err(error) => {
+                    bucket_note =
+                        Some(format!("the bucket of {} does not serve: {error}", self.shape(&raised)));
+                }
+            }
+        }
+        let program = self.bind(dims, 0)?;
         let program_at = |shape: &Shape| self.program_at(shape);
         let selection = Selection {
             program: &program,
@@ -78,19 +95,8 @@ impl State {
             program_at: &program_at,
         };
         let mut notes = selection.passed_over();
-        let buckets = self.buckets();
-        if !selection.has_exact_record()
-            && !buckets.is_empty()
-            && let Some(raised) = buckets.raise(dims)
-        {
-            match self.bucket_version(&raised, &buckets, at) {
-                Ok(version) => return Ok(version),
-                Err(error) => {
-                    notes.push(format!("the bucket of {} does not serve: {error}", self.shape(&raised)))
-                }
-            }
-        }
-        let is_own = selection.has_exact_record()
+        notes.extend(bucket_note);
+        let is_own = has_exact_record
             || self.symbols == 0
             || self.versions.take_place(settings::specialized_shapes(), at);
         if !is_own && let Ok(version) = self.class_version(dims, at) {

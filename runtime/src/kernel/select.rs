@@ -103,11 +103,6 @@ pub(super) const WAYS: [Way; 4] = [exact, nearest, default, unscheduled];
 pub(super) const WAYS_WITHOUT_RECORDS: [Way; 2] = [default, unscheduled];
 
 impl Selection<'_> {
-    /// Whether there is a record of this very shape.
-    pub(super) fn has_exact_record(&self) -> bool {
-        self.records.best(self.hash, self.shape, self.context).is_some()
-    }
-
     /// Whether there is a record that could be used, of this shape or of another one.
     pub(super) fn has_any_record(&self) -> bool {
         !self.records.nearest_few(self.hash, self.shape, self.context, 1).is_empty()

@@ -1,6 +1,6 @@
 //! The results that are made from a kernel's program. Calls share them with work in the background, which may outlive the kernel.
 
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
 use smallvec::SmallVec;
 use tilewright_core::analysis::scope::blocks;
@@ -35,6 +35,8 @@ pub(super) struct State {
     /// The kernel for dense tensors, whose records count, if this one is for strided ones.
     pub(super) dense: Option<Arc<State>>,
     buckets: RwLock<Buckets>,
+    /// Whether no access leaves its tensor, for all sizes but zero.
+    is_sound: OnceLock<bool>,
 }
 
 impl State {
@@ -51,6 +53,7 @@ impl State {
             strided: StridedStates::default(),
             dense: None,
             buckets: RwLock::new(Buckets::none()),
+            is_sound: OnceLock::new(),
         }
     }
 
@@ -76,6 +79,24 @@ impl State {
             .map_err(|errors| Error::OutOfBounds { dims: self.shape(dims).to_string(), errors })?;
         Dump::requested()?.print(&self.describe(dims), "bound", || bound.to_string());
         Ok(bound)
+    }
+
+    /// Refuses dimensions for which the definition leaves a tensor. Where it never does, nothing is looked at.
+    ///
+    /// # Errors
+    /// [`Error::OutOfBounds`].
+    pub(super) fn check_bounds(&self, dims: &[i64]) -> Result<(), Error> {
+        // Proofs for all sizes suppose that there are elements.
+        if dims.contains(&0) || !self.is_sound() {
+            self.bind(dims, 0)?;
+        }
+        Ok(())
+    }
+
+    /// Whether no access leaves its tensor, for all sizes but zero: none is checked when the kernel runs, either.
+    fn is_sound(&self) -> bool {
+        let is_unchanged = || check_in_bounds(&self.program).is_ok_and(|checked| checked == self.program);
+        *self.is_sound.get_or_init(is_unchanged)
     }
 
     /// The program at a shape of a record; `None` when it is no shape of this kernel.
