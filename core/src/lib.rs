@@ -14,6 +14,7 @@
 //! | [`build`] | from an imperative definition to a program |
 //! | [`simplify`] | equal programs that do less |
 //! | [`specialize`] | a program for given sizes |
+//! | [`strides`] | where the elements of parameters lie |
 //! | [`tensor`] | tensors: what kernels take and give |
 //! | [`text`] | printing, parsing, canonical numbering, a stable hash |
 //! | [`lower`] | from schedulable blocks to the flat program that backends compile |
@@ -48,7 +49,7 @@ pub mod schedule;
 pub mod simplify;
 pub mod specialize;
 pub mod stmt;
-mod strides;
+pub mod strides;
 pub mod swizzle;
 pub mod target;
 pub mod task_mapping;

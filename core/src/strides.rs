@@ -24,7 +24,7 @@ impl Program {
     }
 
     /// Says how far neighbours of a parameter are apart, in elements: a value that dimensions give, and that is at least 0, for each dimension.
-    /// Elements of a parameter that is written must lie apart: ordered by their strides, each dimension steps over all elements of those before it.
+    /// Elements of a parameter that is written must [lie apart](lie_apart).
     pub fn set_strides(&mut self, id: BufferId, strides: Vec<Index>) {
         Arc::make_mut(&mut self.stride_table).insert(id, strides);
     }
@@ -65,14 +65,14 @@ impl Program {
 
 /// Whether strides keep all elements of a shape apart: ordered by their strides, each dimension steps over all elements of those before it. Strides
 /// that interleave otherwise count as not apart, although some of them are.
-pub(crate) fn lie_apart(shape: &[i64], strides: &[i64]) -> bool {
+pub fn lie_apart(shape: &[i64], strides: &[i64]) -> bool {
     let mut dimensions: Vec<(i64, i64)> =
         strides.iter().copied().zip(shape.iter().copied()).filter(|&(_, extent)| extent > 1).collect();
     dimensions.sort_unstable();
-    let mut reach = 1;
+    let mut reach: i64 = 1;
     dimensions.into_iter().all(|(stride, extent)| {
         let is_apart = stride >= reach;
-        reach += (extent - 1) * stride;
+        reach = reach.saturating_add((extent - 1).saturating_mul(stride));
         is_apart
     })
 }
@@ -82,4 +82,18 @@ pub(crate) fn reach(shape: &[Index], strides: &[Index]) -> Index {
     shape.iter().zip(strides).fold(Index::constant(1), |len, (extent, stride)| {
         len.add_scaled(&extent.offset(-1).multiply(stride), 1)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn elements_lie_apart() {
+        assert!(lie_apart(&[3, 4], &[4, 1]) && lie_apart(&[3, 4], &[1, 3]) && lie_apart(&[3, 4], &[9, 2]));
+        assert!(lie_apart(&[3, 1], &[1, 0]), "one element lies anywhere");
+        assert!(lie_apart(&[], &[]) && lie_apart(&[0, 4], &[4, 1]));
+        assert!(!lie_apart(&[3, 4], &[3, 1]) && !lie_apart(&[3, 4], &[0, 1]) && !lie_apart(&[2], &[0]));
+        assert!(lie_apart(&[3, i64::MAX], &[7, i64::MAX]), "without overflow");
+    }
 }

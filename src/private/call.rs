@@ -6,7 +6,7 @@ use tilewright_core::tensor::{BytesMut, Element, Tensor, TensorView, TensorViewM
 #[cfg(feature = "jit")]
 use tilewright_cpu::pages::prefer_huge_pages;
 
-use super::{Elements, write};
+use super::Elements;
 use crate::Error;
 use crate::definition::{KernelDefinition, ParameterSpec};
 use crate::devices::{DeviceHandle, DeviceTensor};
@@ -81,15 +81,13 @@ pub fn constant_bytes<'a, T: Element, const RANK: usize>(
     }
 }
 
-/// The bytes of an argument or a result that is written.
-///
-/// # Errors
-/// [`Error::NotContiguous`]
+/// The bytes of an argument or a result that is written, and its strides where it is not dense.
+#[inline]
 pub fn write_bytes<'a, T: Element, const RANK: usize>(
-    name: &'static str,
     view: &'a mut TensorViewMut<'_, T, RANK>,
-) -> Result<BytesMut<'a>, Error> {
-    Ok(T::as_bytes_mut(write(name, view)?.into_elements()))
+) -> (BytesMut<'a>, Option<[usize; RANK]>) {
+    let strides = if view.is_contiguous() { None } else { Some(view.strides()) };
+    (T::as_bytes_mut(view.memory_mut()), strides)
 }
 
 /// A scalar of the call.

@@ -95,15 +95,23 @@ impl<T: Element, S: DerefMut<Target = [T]>, const RANK: usize> Elements<S, RANK>
 
     /// The same tensor with one value in every element.
     pub fn filled(mut self, value: T) -> Self {
-        self.elements.fill(value);
+        let len: usize = self.shape.iter().product();
+        if self.elements.len() == len {
+            self.elements.fill(value);
+            return self;
+        }
+        // What lies between the elements belongs to others.
+        for number in 0..len {
+            let mut index = [0; RANK];
+            let mut rest = number;
+            for axis in (0..RANK).rev() {
+                (index[axis], rest) = (rest % self.shape[axis], rest / self.shape[axis]);
+            }
+            if let Some(position) = self.position(index) {
+                self.elements[position] = value;
+            }
+        }
         self
-    }
-}
-
-impl<S, const RANK: usize> Elements<S, RANK> {
-    /// The elements alone.
-    pub(super) fn into_elements(self) -> S {
-        self.elements
     }
 }
 
@@ -118,19 +126,14 @@ pub fn read<'a, T: Element, const RANK: usize>(
     }
 }
 
-/// An argument or a result that is written.
-///
-/// # Errors
-/// [`Error::NotContiguous`]
+/// An argument or a result that is written, by its strides.
 pub fn write<'a, T: Element, const RANK: usize>(
     name: &'static str,
     view: &'a mut TensorViewMut<'_, T, RANK>,
-) -> Result<Elements<&'a mut [T], RANK>, Error> {
-    let (shape, problem) = (view.shape(), view.not_contiguous());
-    match view.as_mut_slice() {
-        Some(elements) => Ok(Elements::new(name, elements, shape)),
-        None => Err(Error::NotContiguous { argument: name.to_owned(), problem }),
-    }
+) -> Elements<&'a mut [T], RANK> {
+    let (shape, strides, is_dense) = (view.shape(), view.strides(), view.is_contiguous());
+    let elements = view.memory_mut();
+    if is_dense { Elements::new(name, elements, shape) } else { Elements { name, elements, shape, strides } }
 }
 
 /// A tensor of the definition's own that is not returned.

@@ -239,23 +239,14 @@ fn strides_where_there_can_be_none_are_errors() {
     let error = interp::run(&program, &[], &[], &mut tensors).unwrap_err().to_string();
     assert!(error.contains("strides [1, 1] that keep its elements apart"), "{error}");
 
-    let mut elements = [0.0f32; 8];
-    let (a, b) = (matrix(2, 2), matrix(2, 2));
-    let mut c = TensorViewMut::with_strides(&mut elements, [2, 2], [1, 3]).unwrap();
-    let error = matmul::call_into(&a, &b, &mut c).unwrap_err();
-    assert!(
-        error.to_string().contains("argument `c`: a view of shape [2, 2] with strides [1, 3]"),
-        "{error}"
-    );
-
-    let (mut c, strides) = ([0u8; 16], [1, 2]);
+    let (mut c, strides) = ([0u8; 16], [1, 1]);
     let bytes = [0u8; 16];
     let mut buffers =
         [BufferArgument::Read(&bytes), BufferArgument::Read(&bytes), BufferArgument::Write(&mut c)];
     let mut refused = |strides: &[Option<&[usize]>]| {
         matmul::kernel().run_strided(&[2, 2, 2], strides, &[], &mut buffers).unwrap_err().to_string()
     };
-    assert!(refused(&[None, None, Some(&strides)]).contains("`c` is written"));
+    assert!(refused(&[None, None, Some(&strides)]).contains("do not keep its elements apart"));
     assert!(refused(&[Some(&strides[..1]), None, None]).contains("`a` has 2 dimensions, and 1 strides"));
     assert!(refused(&[None, None, None, Some(&strides)]).contains("tensors"));
 }

@@ -210,6 +210,17 @@ impl<'a, T: Element, const RANK: usize> TensorViewMut<'a, T, RANK> {
         self.is_contiguous().then(|| &mut self.elements[..len])
     }
 
+    /// The elements from the first to the last one of the view, for writing. They belong to it only at its [strides](Self::strides), unless it is
+    /// [contiguous](Self::is_contiguous).
+    pub fn memory_mut(&mut self) -> &mut [T] {
+        if self.is_empty() {
+            return &mut [];
+        }
+        let last: usize =
+            self.shape.iter().zip(self.strides).map(|(extent, stride)| (extent - 1) * stride).sum();
+        &mut self.elements[..=last]
+    }
+
     /// The view for reading only.
     pub fn as_view(&self) -> TensorView<'_, T, RANK> {
         TensorView::of(self.elements, self.shape, self.strides)
@@ -320,6 +331,17 @@ mod tests {
         assert_eq!(rows.as_slice(), Some(&elements[..8]));
         let repeated = TensorView::with_strides(&elements, [5, 2], [0, 1]).unwrap();
         assert_eq!(repeated[[4, 1]], 1);
+    }
+
+    #[test]
+    fn memory_ends_with_the_last_element() {
+        let mut elements: Vec<i32> = (0..12).collect();
+        let mut columns = TensorViewMut::with_strides(&mut elements[1..], [3, 2], [4, 1]).unwrap();
+        assert_eq!(columns.memory_mut(), (1..=10).collect::<Vec<i32>>());
+        let mut dense = TensorViewMut::with_strides(&mut elements, [2, 3], [3, 1]).unwrap();
+        assert_eq!(dense.memory_mut().len(), 6);
+        let mut none = TensorViewMut::with_strides(&mut elements, [0, 3], [3, 1]).unwrap();
+        assert!(none.memory_mut().is_empty());
     }
 
     #[test]

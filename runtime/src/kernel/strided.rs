@@ -1,4 +1,4 @@
-//! Calls whose tensors are read by strides: columns of a matrix, a transposed matrix, a row that is repeated.
+//! Calls whose tensors have strides: columns of a matrix, a transposed matrix, a row that is repeated.
 //!
 //! For each set of strided tensors, a kernel has a second program, in which the distances of these tensors are parameters.
 //! They are treated like `usize` arguments: constants of the compiled code. Records of the kernel count for it as well, because
@@ -12,6 +12,7 @@ use tilewright_core::expr::Constant;
 use tilewright_core::ids::BufferId;
 use tilewright_core::index::Index;
 use tilewright_core::program::{Access, Param, Program, VariableKind};
+use tilewright_core::strides::lie_apart;
 
 use super::Kernel;
 use super::state::State;
@@ -20,11 +21,12 @@ use crate::devices::DeviceId;
 use crate::error::Error;
 
 impl Kernel {
-    /// As [`Kernel::run`], where tensors that are read need not be dense: for each tensor the distance of neighbours along each
-    /// dimension in elements, or `None` for a dense one. The memory of a tensor with strides ends with its last element.
+    /// As [`Kernel::run`], where tensors need not be dense: for each tensor the distance of neighbours along each dimension in elements, or `None` for
+    /// a dense one. The memory of a tensor with strides ends with its last element. The elements of one that is written [lie apart](lie_apart), and what lies between
+    /// them stays as it is.
     ///
     /// # Errors
-    /// As [`Kernel::run`], and when a tensor that is written has strides, or a tensor has another number of strides than dimensions.
+    /// As [`Kernel::run`], and when elements that are written would lie on each other, or a tensor has another number of strides than dimensions.
     pub fn run_strided(
         &self,
         dims: &[i64],
@@ -40,7 +42,7 @@ impl Kernel {
             strides.iter().enumerate().filter(|(_, strides)| strides.is_some()).map(|(at, _)| at).collect();
         let mut all: SmallVec<[i64; 8]> = SmallVec::from_slice(dims);
         for &position in &positions {
-            let (tensor, rank) = tensor_to_read(&state.program, position)?;
+            let (tensor, rank, access) = described(&state.program, position)?;
             let given = strides[position].unwrap_or_default();
             if given.len() != rank {
                 let problem = format!("has {rank} dimensions, and {} strides were given", given.len());
@@ -49,6 +51,16 @@ impl Kernel {
             for &stride in given {
                 let stride = i64::try_from(stride);
                 all.push(stride.map_err(|_| refusal(&tensor, "has a stride that is too large"))?);
+            }
+            if access.is_written() {
+                let shape = state.tensor_shapes(dims)?.swap_remove(position);
+                let shape: SmallVec<[i64; 8]> = shape.iter().map(|&extent| extent as i64).collect();
+                if !lie_apart(&shape, &all[all.len() - rank..]) {
+                    return Err(refusal(
+                        &tensor,
+                        "is written, and its strides do not keep its elements apart",
+                    ));
+                }
             }
         }
         let (strided, at) = (state.with_strides(&positions), DeviceGeneration::now(DeviceId::DEFAULT));
@@ -63,17 +75,14 @@ impl Kernel {
     }
 }
 
-/// The name and the rank of a tensor that is only read.
-fn tensor_to_read(program: &Program, position: usize) -> Result<(String, usize), Error> {
+/// The name and the rank of a tensor, and what is done with it.
+fn described(program: &Program, position: usize) -> Result<(String, usize, Access), Error> {
     let Some((id, access)) = program.buffer_params().nth(position) else {
         let (expected, found) = (program.buffer_params().count(), position + 1);
         return Err(CallError::Count { sort: "tensors", expected, found }.into());
     };
     let buffer = program.buffer(id);
-    if access.is_written() {
-        return Err(refusal(&buffer.name, "is written, and only tensors that are read have strides"));
-    }
-    Ok((buffer.name.to_string(), buffer.shape.len()))
+    Ok((buffer.name.to_string(), buffer.shape.len(), access))
 }
 
 fn refusal(name: &str, problem: &str) -> Error {

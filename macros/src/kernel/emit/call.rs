@@ -63,7 +63,7 @@ pub(super) fn reference(kernel: &Kernel) -> TokenStream {
             ParameterKind::Tensor { mutable: false, .. } => {
                 quote!(::tilewright::__private::read(#text, &#name))
             }
-            ParameterKind::Tensor { .. } => quote!(::tilewright::__private::write(#text, &mut #name)?),
+            ParameterKind::Tensor { .. } => quote!(::tilewright::__private::write(#text, &mut #name)),
             _ => quote!(#name),
         }
     });
@@ -72,7 +72,7 @@ pub(super) fn reference(kernel: &Kernel) -> TokenStream {
     let arguments = arguments.map(|(_, argument)| argument);
     let outputs = kernel.results.iter().enumerate().map(|(position, name)| {
         let (view, text) = (numbered("view", position), name.text());
-        quote!(::tilewright::__private::write(#text, &mut #view)?)
+        quote!(::tilewright::__private::write(#text, &mut #view))
     });
     let (numerics, passed) = (numerics_of_reference(), class::passed(&kernel.generics));
     quote! {
@@ -381,13 +381,15 @@ fn run(kernel: &Kernel) -> TokenStream {
     let mut strides = Vec::new();
     // Kept while the kernel runs: the bytes of `bool`s are copies, which are written back at the end.
     let mut guards = Vec::new();
-    let mut write = |text: String, view: &Ident| {
-        let guard = numbered("bytes", guards.len());
-        guards.push(quote!(let mut #guard = ::tilewright::__private::write_bytes(#text, &mut #view)?;));
-        quote!(::tilewright::__private::BufferArgument::from(&mut #guard))
+    let mut write = |view: &Ident| {
+        let (guard, own) = (numbered("bytes", guards.len()), numbered("places", guards.len()));
+        guards.push(quote!(let (mut #guard, #own) = ::tilewright::__private::write_bytes(&mut #view);));
+        (
+            quote!(::tilewright::__private::BufferArgument::from(&mut #guard)),
+            quote!(#own.as_ref().map(|strides| &strides[..])),
+        )
     };
     let mut reads = Vec::new();
-    let written = quote!(::tilewright::__private::None);
     for parameter in &kernel.parameters {
         let name = &parameter.name;
         match &parameter.kind {
@@ -400,8 +402,9 @@ fn run(kernel: &Kernel) -> TokenStream {
                 strides.push(quote!(#own));
             }
             ParameterKind::Tensor { .. } => {
-                buffers.push(write(text(name), name));
-                strides.push(written.clone());
+                let (bytes, own) = write(name);
+                buffers.push(bytes);
+                strides.push(own);
             }
             ParameterKind::Scalar(_) => {
                 scalars.push(quote!(::tilewright::__private::scalar_constant(#name)));
@@ -409,9 +412,10 @@ fn run(kernel: &Kernel) -> TokenStream {
             ParameterKind::Size | ParameterKind::Invalid => {}
         }
     }
-    for (position, name) in kernel.results.iter().enumerate() {
-        buffers.push(write(name.text(), &numbered("view", position)));
-        strides.push(written.clone());
+    for position in 0..kernel.results.len() {
+        let (bytes, own) = write(&numbered("view", position));
+        buffers.push(bytes);
+        strides.push(own);
     }
     quote! {{
         #(#reads)*
