@@ -476,6 +476,7 @@ impl<'g> Planner<'g> {
             results.push(Operand { at, element: state.element, shape: state.shape.clone(), part });
         }
         self.update_in_place(&mut results);
+        self.give_back_unwritten();
         let instances: Vec<&Instance> = self
             .drafts
             .iter()

@@ -277,6 +277,18 @@ impl Planner<'_> {
         Some((at, shape, view))
     }
 
+    /// Takes back memory that was reserved for concatenations, and where no step writes after all.
+    pub(super) fn give_back_unwritten(&mut self) {
+        let mut is_written = vec![false; self.buffers.len()];
+        for output in self.drafts.iter().flat_map(|draft| &draft.outputs) {
+            if let At::Buffer(buffer) = output.at {
+                is_written[buffer] = true;
+            }
+        }
+        let unwritten = self.buffers.iter_mut().zip(is_written).filter(|(_, is_written)| !is_written);
+        unwritten.for_each(|(buffer, _)| buffer.size = 0);
+    }
+
     /// Copies a value to its place in a concatenation.
     fn copy_to(&mut self, value: ValueId, order: &Order, placement: Placement) -> Option<()> {
         self.locate(value)?;
