@@ -59,7 +59,8 @@ impl Arguments {
     }
 }
 
-/// The program with some of its tensors as parts of larger ones, chosen by a seed: rows have up to three more elements behind their own.
+/// The program with some of its tensors as parts of larger ones, chosen by a seed: rows have up to three more elements behind their own. A tensor without elements
+/// has no strides, so that such programs are for sizes without zero.
 pub(crate) fn with_parts(mut program: Program, seed: u64) -> Program {
     let mut rng = Rng::stream(seed, 3);
     let parameters: Vec<_> = program.buffer_params().collect();
