@@ -100,7 +100,7 @@ impl<T: Element, S: DerefMut<Target = [T]>, const RANK: usize> Elements<S, RANK>
             self.elements.fill(value);
             return self;
         }
-        // What lies between the elements belongs to others.
+        // The elements between these belong to another tensor.
         for number in 0..len {
             let mut index = [0; RANK];
             let mut rest = number;

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::ops::{Index, IndexMut};
 
+use crate::strides::lie_apart;
 use crate::tensor::dense::fmt_summary;
 use crate::tensor::shape::{dense_strides, index_panic, position};
 use crate::tensor::{Element, IdentifiedBytes, IdentityCell, ShapeError, Tensor, checked_len};
@@ -193,7 +194,8 @@ impl<'a, T: Element, const RANK: usize> TensorViewMut<'a, T, RANK> {
         strides: [usize; RANK],
     ) -> Result<Self, ShapeError> {
         check_strides::<T, RANK>(elements.len(), &shape, &strides)?;
-        if overlaps(&shape, &strides) {
+        // The strides that count fit: the farthest element lies in the slice.
+        if !lie_apart(&shape.map(|extent| extent as i64), &strides.map(|stride| stride as i64)) {
             return Err(ShapeError::Overlap { shape: shape.to_vec(), strides: strides.to_vec() });
         }
         Ok(Self::of(elements, shape, strides))
@@ -243,24 +245,6 @@ fn check_strides<T, const RANK: usize>(
         Some(farthest) if farthest < found => Ok(()),
         _ => Err(ShapeError::Strides { shape: shape.to_vec(), strides: strides.to_vec(), found }),
     }
-}
-
-/// Whether some dimension does not step over everything that the dimensions of smaller stride reach.
-/// Sufficient for disjointness, and exact for slices and transpositions of dense tensors.
-fn overlaps<const RANK: usize>(shape: &[usize; RANK], strides: &[usize; RANK]) -> bool {
-    if shape.contains(&0) {
-        return false;
-    }
-    let mut dimensions: Vec<usize> = (0..RANK).filter(|&d| shape[d] > 1).collect();
-    dimensions.sort_by_key(|&d| strides[d]);
-    let mut reach = 0;
-    for d in dimensions {
-        if strides[d] <= reach {
-            return true;
-        }
-        reach += (shape[d] - 1) * strides[d];
-    }
-    false
 }
 
 impl<T: Element, const RANK: usize> IndexMut<[usize; RANK]> for TensorViewMut<'_, T, RANK> {

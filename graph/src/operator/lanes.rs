@@ -46,7 +46,7 @@ pub(super) fn map_lanes<T: Element, R: Element>(
     map_lanes_by(tensor, axis, length, &function)
 }
 
-/// What becomes of a lane.
+/// The function that makes a lane of the result from one of the tensor.
 type Map<'f, T, R> = &'f dyn Fn(&[T]) -> Result<Vec<R>, Fault>;
 
 /// As [`map_lanes`], compiled once for all functions.

@@ -126,6 +126,11 @@ impl State {
         State { element, order: Order::given(shape.len()), view: None, shape, contents, at, copy: None }
     }
 
+    /// Whether it lies in a buffer.
+    fn is_in(&self, buffer: usize) -> bool {
+        matches!(self.at, Some(At::Buffer(own)) if own == buffer)
+    }
+
     /// Whether the elements lie in the graph's order, with nothing between them.
     fn is_plain(&self) -> bool {
         self.order.is_given() && self.is_dense()

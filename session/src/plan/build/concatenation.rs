@@ -103,10 +103,8 @@ impl Planner<'_> {
         let &[result] = &group.outputs[..] else { return None };
         let placement = self.place(result, order)?;
         // A step reads and writes different buffers.
-        let is_read = |value: &ValueId| {
-            let state = self.values.get(value);
-            state.is_some_and(|state| matches!(state.at, Some(At::Buffer(own)) if own == placement.buffer))
-        };
+        let is_read =
+            |value: &ValueId| self.values.get(value).is_some_and(|state| state.is_in(placement.buffer));
         (!inputs(body, group).iter().any(is_read)).then_some(placement)
     }
 
@@ -230,8 +228,7 @@ impl Planner<'_> {
             joint.parts.iter().map(|(_, start)| joint.view.part(joint.dimension, *start, 1)).collect();
         let is_there = |planner: &Self, part: ValueId, view: &View| {
             let state = &planner.values[&part];
-            matches!(state.at, Some(At::Buffer(own)) if own == joint.buffer)
-                && state.view.as_ref().is_some_and(|own| own.is_at(view, &state.shape))
+            state.is_in(joint.buffer) && state.view.as_ref().is_some_and(|own| own.is_at(view, &state.shape))
         };
         let missing: Vec<usize> =
             (0..parts.len()).filter(|&place| !is_there(self, parts[place], &places[place])).collect();
@@ -265,11 +262,10 @@ impl Planner<'_> {
         let (at @ At::Buffer(buffer), view) = (first.at?, first.view.clone()?) else { return None };
         for &part in &parts[1..] {
             let state = self.values.get(&part)?;
-            let is_there = matches!(state.at, Some(At::Buffer(own)) if own == buffer);
             let place = view.part(dimension, shape[dimension], 1);
             let fits = |place: usize| place == dimension || state.shape[place] == shape[place];
             let is_alike = state.shape.len() == shape.len() && (0..shape.len()).all(fits);
-            if !is_there || !is_alike || !state.view.as_ref()?.is_at(&place, &state.shape) {
+            if !state.is_in(buffer) || !is_alike || !state.view.as_ref()?.is_at(&place, &state.shape) {
                 return None;
             }
             shape[dimension] += state.shape[dimension];
@@ -293,7 +289,7 @@ impl Planner<'_> {
     fn copy_to(&mut self, value: ValueId, order: &Order, placement: Placement) -> Option<()> {
         self.locate(value)?;
         let original = self.values[&value].clone();
-        if matches!(original.at, Some(At::Buffer(own)) if own == placement.buffer) {
+        if original.is_in(placement.buffer) {
             // A step reads and writes different buffers.
             let describe = |value| self.describe(value);
             let apart = prepare_copy(&self.graph.forms, value, &describe, None, None).ok()?;
