@@ -69,7 +69,7 @@ impl Kernels {
         });
         let mut seen = FxHashSet::default();
         new.retain(|&instance| seen.insert(instance));
-        let mut families: FxHashMap<String, Vec<Sized<'_>>> = FxHashMap::default();
+        let mut families: FxHashMap<String, Vec<Member<'_>>> = FxHashMap::default();
         // Threads that need the same kernel would wait for each other: a second instance of a program comes last.
         let (mut first, mut others, mut again) = (Vec::new(), Vec::new(), Vec::new());
         let mut programs = FxHashSet::default();
@@ -78,7 +78,7 @@ impl Kernels {
                 again.push((instance, None));
                 continue;
             }
-            let own = Sized::of(instance);
+            let own = Member::of(instance);
             let family = families.entry(without_numbers(&instance.program)).or_default();
             match own.nearest(family) {
                 Some(other) => others.push((instance, Some(other))),
@@ -108,29 +108,29 @@ impl Kernels {
 /// worse by the draft model's score; with 1.5, more choices are made with care, and get no better.
 const NEAR: f64 = 2.0;
 
-/// An instance with the extents of its tensors.
-struct Sized<'i> {
+/// An instance among those whose programs differ in numbers alone, with the extents of its tensors.
+struct Member<'i> {
     instance: &'i Instance,
     extents: Vec<i64>,
 }
 
-impl<'i> Sized<'i> {
+impl<'i> Member<'i> {
     fn of(instance: &'i Instance) -> Self {
         let Instance { program, dims, .. } = instance;
         let sizes: Vec<_> = program.dims().map(|(var, _)| var).zip(dims.iter().copied()).collect();
         let size = |var| sizes.iter().find(|(own, _)| *own == var).map(|(_, size)| *size);
         let tensors = program.buffer_params().map(|(id, _)| program.buffer(id));
         let extents = tensors.flat_map(|tensor| &tensor.shape);
-        Sized { instance, extents: extents.map(|extent| extent.evaluate(&size).unwrap_or(1)).collect() }
+        Member { instance, extents: extents.map(|extent| extent.evaluate(&size).unwrap_or(1)).collect() }
     }
 
     /// The one of others whose extents are nearest, if they are near.
-    fn nearest(&self, others: &[Sized<'i>]) -> Option<&'i Instance> {
+    fn nearest(&self, others: &[Member<'i>]) -> Option<&'i Instance> {
         let ratio = |(own, other): (&i64, &i64)| {
             let (own, other) = (*own.max(&1) as f64, *other.max(&1) as f64);
             (own / other).max(other / own)
         };
-        let distance = |other: &Sized<'_>| {
+        let distance = |other: &Member<'_>| {
             (self.extents.len() == other.extents.len())
                 .then(|| self.extents.iter().zip(&other.extents).map(ratio).fold(1.0, f64::max))
         };

@@ -6,8 +6,9 @@ use smallvec::SmallVec;
 use tilewright_core::lower::{LowerError, LowerOptions, LoweredKernel, lower_kernel_with};
 use tilewright_core::program::Program;
 use tilewright_core::schedule::Trace;
+use tilewright_core::target::RunContext;
 use tilewright_core::verify::{Level, verify};
-use tilewright_search::records::Shape;
+use tilewright_search::records::{Database, Shape};
 
 use super::buckets::Buckets;
 use super::select::{
@@ -127,11 +128,15 @@ impl State {
     pub(super) fn choose_near(&self, dims: &[i64], at: DeviceGeneration, trace: &Trace) -> Result<(), Error> {
         let program = self.bind(dims, 0)?;
         let (context, records) = (devices::run_context_of(at.device)?, records::current()?);
-        let (hash, shape) = (self.hash, &self.shape(dims));
-        if records.nearest_few(hash, shape, &context, 1).is_empty() {
+        if !self.has_usable_record(dims, &context, &records) {
             choose_near(&program, &context, trace);
         }
         Ok(())
+    }
+
+    /// Whether there is a record that could be used, of these dimensions or of others.
+    fn has_usable_record(&self, dims: &[i64], context: &RunContext, records: &Database) -> bool {
+        !records.nearest_few(self.hash, &self.shape(dims), context, 1).is_empty()
     }
 
     /// Code with symbolic dimensions for all shapes that are rounded to the same one, for which it is scheduled: the powers of two
@@ -168,14 +173,11 @@ impl State {
     ) -> Result<Option<Arc<Version>>, Error> {
         let program = self.bind(dims, self.symbols)?;
         let (context, records) = (devices::run_context_of(at.device)?, records::current()?);
-        let (hash, shape, context, records) = (self.hash, &self.shape(dims), &context, &*records);
-        let program_at = |shape: &Shape| self.program_at(shape);
-        let program_at = &program_at;
-        if (Selection { program: &program, hash, shape, context, records, program_at }).has_any_record() {
+        if self.has_usable_record(dims, &context, &records) {
             return Ok(None);
         }
         let source = if self.symbols > 0 { Source::Symbolic } else { Source::Default };
-        let (what, choice) = (format!("{} (at once)", self.name()), quick(source, &program, context));
+        let (what, choice) = (format!("{} (at once)", self.name()), quick(source, &program, &context));
         Ok(Some(Arc::new(build_compact(&what, choice, Passed::First(self.symbols), at.device)?)))
     }
 

@@ -103,11 +103,6 @@ pub(super) const WAYS: [Way; 4] = [exact, nearest, default, unscheduled];
 pub(super) const WAYS_WITHOUT_RECORDS: [Way; 2] = [default, unscheduled];
 
 impl Selection<'_> {
-    /// Whether there is a record that could be used, of this shape or of another one.
-    pub(super) fn has_any_record(&self) -> bool {
-        !self.records.nearest_few(self.hash, self.shape, self.context, 1).is_empty()
-    }
-
     /// A note for each shape whose records would do if the machine had what they need.
     pub(super) fn passed_over(&self) -> Vec<String> {
         let mut notes: Vec<String> = self
