@@ -16,8 +16,9 @@ use tilewright_graph::tensor::{ElementType, HostTensor};
 use tilewright_runtime::DeviceId;
 use tilewright_runtime::kernel::Kernel;
 
+use crate::error::Error;
 use crate::model::Graph;
-use crate::plan::{Memory, Plan, build_part, name};
+use crate::plan::{Memory, OnDevice, Plan, build_part, name};
 use crate::plans::Plans;
 use crate::prepare::{Computed, Input, Known, Prepared, inputs, prepare};
 use crate::profile::{Clock, Way};
@@ -77,6 +78,8 @@ pub(crate) struct KernelEngine<'m> {
     pub(crate) engines: &'m Engines,
     /// Measures steps.
     pub(crate) clock: Option<&'m Clock>,
+    /// Where parts run that have a plan, unless that is the host.
+    pub(crate) device: Option<Mutex<&'m mut OnDevice>>,
 }
 
 impl Engine for KernelEngine<'_> {
@@ -114,7 +117,7 @@ impl Engine for KernelEngine<'_> {
         let planned = {
             let mut parts = self.engines.parts.lock().unwrap_or_else(PoisonError::into_inner);
             parts.entry(part.number).or_default().find(&inputs, |shapes, _| {
-                Some(match build_part(self.graph, body, part, &values, shapes) {
+                Some(match build_part(self.graph, self.device_id(), body, part, &values, shapes) {
                     Ok(plan) => Planned::Plan(Arc::new(plan)),
                     Err(alone) => Planned::Parts(self.split(body, part, &alone)),
                 })
@@ -125,11 +128,7 @@ impl Engine for KernelEngine<'_> {
             Some(Planned::Parts(parts)) => return Ok(Outcome::Parts(parts)),
             None => return Ok(Outcome::Groups),
         };
-        let memory = self.engines.memories.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        let mut memory = memory.unwrap_or_default();
-        let results = plan.results(self.graph, &inputs, &mut memory, self.clock);
-        self.engines.memories.lock().unwrap_or_else(PoisonError::into_inner).push(memory);
-        let results = results.map_err(|error| Fault(error.to_string()))?;
+        let results = self.follow(&plan, &inputs).map_err(|error| Fault(error.to_string()))?;
         Ok(Outcome::Values(results.into_iter().map(Value::Tensor).collect()))
     }
 
@@ -198,6 +197,27 @@ impl Engine for KernelEngine<'_> {
 }
 
 impl KernelEngine<'_> {
+    /// Where plans run.
+    fn device_id(&self) -> DeviceId {
+        let of = |device: &Mutex<&mut OnDevice>| {
+            device.lock().unwrap_or_else(PoisonError::into_inner).device().id()
+        };
+        self.device.as_ref().map_or(DeviceId::DEFAULT, of)
+    }
+
+    /// The results of a part by its plan.
+    fn follow(&self, plan: &Arc<Plan>, inputs: &[&HostTensor]) -> Result<Vec<HostTensor>, Error> {
+        if let Some(device) = &self.device {
+            let mut device = device.lock().unwrap_or_else(PoisonError::into_inner);
+            return device.run(plan, self.graph, inputs, self.clock);
+        }
+        let memory = self.engines.memories.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let mut memory = memory.unwrap_or_default();
+        let results = plan.results(self.graph, inputs, &mut memory, self.clock);
+        self.engines.memories.lock().unwrap_or_else(PoisonError::into_inner).push(memory);
+        results
+    }
+
     fn split(&self, body: &Body, part: &Part, alone: &[usize]) -> Arc<[Part]> {
         part.split(body, self.graph.groups(body).unwrap_or_default(), alone).into()
     }

@@ -88,12 +88,6 @@ pub enum Error {
     /// A device has no memory left, or fails.
     #[error(transparent)]
     Device(#[from] DeviceError),
-    /// A graph that decides while it runs has no steps that a device could follow.
-    #[error("the graph decides while it runs, which {device} cannot do: run it in a session of the CPU")]
-    Decides {
-        /// The device.
-        device: String,
-    },
     /// An operator failed while the model ran.
     #[error("node `{node}`: {reason}")]
     Operator {

@@ -1,6 +1,6 @@
 //! Runs with named inputs and outputs.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use smallvec::SmallVec;
@@ -13,7 +13,7 @@ use tilewright_runtime::DeviceId;
 use tilewright_runtime::devices::DeviceHandle;
 use tilewright_runtime::kernel::Kernel;
 
-use crate::engine::KernelEngine;
+use crate::engine::{Engines, KernelEngine};
 use crate::error::Error;
 use crate::interruption::Interruption;
 use crate::model::{MAIN, Model};
@@ -83,6 +83,8 @@ pub struct Session {
     interruption: Interruption,
     /// Where it runs, unless that is the host.
     device: Option<OnDevice>,
+    /// The parts of a graph that decides while it runs, on the device.
+    engines: Engines,
 }
 
 impl Session {
@@ -96,12 +98,13 @@ impl Session {
             iterations: MOST_ITERATIONS,
             interruption: Interruption::default(),
             device: None,
+            engines: Engines::default(),
         }
     }
 
     /// A session of a model on a device. Constants are copied to its memory once, inputs in each run, and values stay there from one step to
-    /// the next; operators without a kernel form are evaluated on the host. A graph that decides while it runs is refused when
-    /// it is run. On the default device, this is [`Session::new`].
+    /// the next; operators without a kernel form are evaluated on the host. Of a graph that decides while it runs, the parts between decisions
+    /// run on the device, and their inputs and results are copied. On the default device, this is [`Session::new`].
     pub fn on(model: &Model, device: &DeviceHandle) -> Self {
         if device.id() == DeviceId::DEFAULT {
             return Session::new(model);
@@ -223,13 +226,12 @@ impl Session {
                 plan.follow(graph, inputs, &mut self.memory, clock)?;
                 self.outputs(&plan, inputs)
             }
-            (None, None) => self.interpret(inputs, clock),
+            (None, _) => self.interpret(inputs, clock),
             (Some(plan), Some(device)) => {
                 let results = device.run(&plan, graph, inputs, clock)?;
                 let names = self.model.info().outputs.iter().map(|port| port.name.clone());
                 Ok(Outputs(names.zip(results).collect()))
             }
-            (None, Some(device)) => Err(Error::Decides { device: device.device().name().to_owned() }),
         }
     }
 
@@ -273,9 +275,12 @@ impl Session {
     }
 
     /// Runs a graph that decides while it runs.
-    fn interpret(&self, inputs: &[&HostTensor], clock: Option<&Clock>) -> Result<Outputs, Error> {
+    fn interpret(&mut self, inputs: &[&HostTensor], clock: Option<&Clock>) -> Result<Outputs, Error> {
         let graph = &self.model.graph;
-        let engine = KernelEngine { graph, engines: &graph.engines, clock };
+        // Plans of another device are not those of the model.
+        let engines = if self.device.is_some() { &self.engines } else { &graph.engines };
+        let device = self.device.as_mut().map(Mutex::new);
+        let engine = KernelEngine { graph, engines, clock, device };
         let arguments = inputs.iter().map(|&input| Value::Tensor(input.clone())).collect();
         let interpreter = Interpreter::new(&graph.module)
             .engine(&engine)

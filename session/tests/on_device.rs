@@ -1,6 +1,7 @@
 //! Sessions on a GPU: the mock driver executes the kernels of a model; values stay in its memory between steps.
 
 mod compare;
+mod recurrence;
 mod support;
 
 use tilewright::DeviceHandle;
@@ -11,6 +12,7 @@ use tilewright_graph::tensor::{ElementType, HostTensor};
 use tilewright_session::{Error, Model, Session};
 
 use compare::{agree, interpret};
+use recurrence::recurrence;
 use support::{call, numbers};
 
 fn gpu() -> DeviceHandle {
@@ -102,4 +104,26 @@ fn an_input_that_does_not_fit_is_refused_as_on_the_cpu() {
     let mut session = Session::on(&model, &gpu());
     let error = session.run(&[("x", &numbers(&[3, 5], 0))]).unwrap_err();
     assert!(matches!(&error, Error::Input { name, .. } if name == "x"), "{error}");
+}
+
+/// The parts of a graph that decides while it runs have kernels of the GPU.
+#[test]
+fn a_loop_runs_its_parts_on_a_gpu() {
+    let function = recurrence();
+    let model = Model::from_function(&function).unwrap();
+    let mut session = Session::on(&model, &gpu());
+    for count in [4i64, 1, 0, 9] {
+        let (count, state) = (HostTensor::scalar(count), numbers(&[1, 6], 3));
+        let (outputs, profile) = session.profile(&[("count", &count), ("state", &state)]).unwrap();
+        agree(&outputs, &interpret(&function, vec![count.clone().into(), state.into()]));
+        let has_product = profile
+            .steps
+            .iter()
+            .any(|step| step.kernel.as_deref().is_some_and(|kernel| kernel.starts_with("matmul")));
+        assert_eq!(has_product, count.as_slice::<i64>() != Some(&[0]), "{:?}", profile.steps);
+    }
+    // Plans of the GPU are not those of the model, which also runs on the CPU.
+    let (count, state) = (HostTensor::scalar(3i64), numbers(&[1, 6], 2));
+    let outputs = Session::new(&model).run(&[("count", &count), ("state", &state)]).unwrap();
+    agree(&outputs, &interpret(&function, vec![count.into(), state.into()]));
 }

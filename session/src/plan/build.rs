@@ -51,19 +51,20 @@ pub(crate) fn build(
     planner.finish(&function.body.results)
 }
 
-/// Makes the plan of a part of a body. `inputs` are the values from outside that are not the same in each run, with their types.
+/// Makes the plan of a part of a body on a device. `inputs` are the values from outside that are not the same in each run, with their types.
 ///
 /// # Errors
 /// The groups for which no step can be planned: they decide while they run, or the sizes of their results depend on more than
 /// shapes. Groups that read what they give are not among them.
 pub(crate) fn build_part(
     graph: &Graph,
+    device: DeviceId,
     body: &Body,
     part: &Part,
     inputs: &[(ValueId, ElementType)],
     shapes: &[Vec<usize>],
 ) -> Result<Plan, Vec<usize>> {
-    let mut planner = Planner::new(graph, graph.main(), DeviceId::DEFAULT);
+    let mut planner = Planner::new(graph, graph.main(), device);
     for &value in &part.inputs {
         if let Some(tensor) = graph.constant(value) {
             planner.constant(value, tensor);
