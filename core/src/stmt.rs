@@ -49,7 +49,7 @@ pub enum Stmt {
     Shuffle(Arc<Shuffle>),
 }
 
-/// What a thread does about the [asynchronous stores](Store::is_async) that it has started. They arrive in groups.
+/// What a thread does about the [asynchronous stores](StoreKind::Async) that it has started. They arrive in groups.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Copies {
     /// The asynchronous stores since the last group form a group, which may be empty.
@@ -216,9 +216,49 @@ pub struct Store {
     pub indices: Indices,
     /// The value, of the buffer's type.
     pub value: Expr,
-    /// Whether the thread goes on before the element is there. No thread accesses the element until this one has waited for its
-    /// [group](Copies); the memory that the value is loaded from stays as it is until then. To store it at once is always right.
-    pub is_async: bool,
+    /// How the value gets there.
+    pub kind: StoreKind,
+}
+
+/// How a store is executed. To store the value at once, in the order of the statements, is always right.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum StoreKind {
+    /// At once.
+    #[default]
+    Plain,
+    /// The thread goes on before the element is there. No thread accesses the element until this one has waited for its
+    /// [group](Copies); the memory that the value is loaded from stays as it is until then.
+    Async,
+    /// The element is loaded, combined with a value and stored in one step, so that other threads may update it at the same time. The store is an
+    /// [update](crate::analysis::block::reduction_of) of its own element; nothing else accesses the element while loops run whose iterations
+    /// update it in any order.
+    Atomic,
+}
+
+impl StoreKind {
+    /// Every kind.
+    pub const ALL: [StoreKind; 3] = [StoreKind::Plain, StoreKind::Async, StoreKind::Atomic];
+
+    /// The keyword in front of the store in the text form; empty for a plain one.
+    pub const fn text(self) -> &'static str {
+        match self {
+            StoreKind::Plain => "",
+            StoreKind::Async => "async",
+            StoreKind::Atomic => "atomic",
+        }
+    }
+}
+
+impl Store {
+    /// Whether the thread goes on before the element is there.
+    pub fn is_async(&self) -> bool {
+        self.kind == StoreKind::Async
+    }
+
+    /// Whether other threads may update the element at the same time.
+    pub fn is_atomic(&self) -> bool {
+        self.kind == StoreKind::Atomic
+    }
 }
 
 /// `if condition { then } else { otherwise }`
@@ -319,7 +359,7 @@ impl Stmt {
             buffer,
             indices: indices.into_iter().collect(),
             value,
-            is_async: false,
+            kind: StoreKind::Plain,
         }))
     }
 

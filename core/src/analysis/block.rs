@@ -217,6 +217,12 @@ pub fn is_update(block: &Block) -> bool {
     block.init.is_none() && reduction(block).is_some()
 }
 
+/// Whether the block's points update elements in one step each, in any order and at the same time.
+pub fn updates_atomically(block: &Block) -> bool {
+    let stores = stores(&block.body);
+    block.init.is_none() && !stores.is_empty() && stores.iter().all(|store| store.is_atomic())
+}
+
 /// Whether the block is a reduction of at least one iterator with an initial value of the element that it updates. One with
 /// ordered iterators counts as none: it is part of a recurrence.
 pub fn is_reduction(block: &Block) -> bool {

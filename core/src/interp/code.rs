@@ -170,6 +170,8 @@ pub(super) struct Access {
     pub(super) indices: Box<[Register]>,
     /// The block that it stands in, a position in [`Code::blocks`].
     pub(super) block: u32,
+    /// Whether it is part of an update in one step.
+    pub(super) is_atomic: bool,
 }
 
 /// A buffer.

@@ -44,6 +44,8 @@ pub(super) struct Compiler<'p> {
     constants: FxHashMap<u64, Register>,
     /// Registers of the statement's values by [`Expr::address`].
     pub(super) computed: FxHashMap<usize, Register>,
+    /// The buffer one of whose elements the current statement updates in one step.
+    updated: Option<BufferId>,
     /// The lane's register and the number of lanes, inside a statement with lanes.
     pub(super) lane: Option<(Register, u32)>,
     pub(super) block: u32,
@@ -62,6 +64,7 @@ impl<'p> Compiler<'p> {
             memory_of: FxHashMap::default(),
             constants: FxHashMap::default(),
             computed: FxHashMap::default(),
+            updated: None,
             lane: None,
             block: 0,
             in_threads: false,
@@ -201,7 +204,8 @@ impl<'p> Compiler<'p> {
         }
         let memory = self.memory(buffer);
         let indices = indices.iter().map(|index| self.index(index)).collect::<Result<_, _>>()?;
-        self.code.accesses.push(Access { memory, indices, block: self.block });
+        let is_atomic = self.updated == Some(buffer);
+        self.code.accesses.push(Access { memory, indices, block: self.block, is_atomic });
         Ok((self.code.accesses.len() - 1) as u32)
     }
 
@@ -408,9 +412,11 @@ impl<'p> Compiler<'p> {
         self.computed.clear();
         let lanes = lanes_of_store(node);
         if lanes == 1 {
+            self.updated = node.is_atomic().then_some(node.buffer);
             let value = self.value(&node.value)?;
             let access = self.access(node.buffer, &node.indices, node.value.dtype())?;
-            self.emit(match node.is_async {
+            self.updated = None;
+            self.emit(match node.is_async() {
                 true => Instruction::StoreAsync { access, value },
                 false => Instruction::Store { access, value },
             });
@@ -425,7 +431,7 @@ impl<'p> Compiler<'p> {
         self.emit(Instruction::Pend { access, value });
         self.lane = None;
         self.end_loop(number);
-        self.emit(Instruction::Commit { access, is_async: node.is_async });
+        self.emit(Instruction::Commit { access, is_async: node.is_async() });
         Ok(())
     }
 }

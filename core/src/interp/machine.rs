@@ -264,6 +264,7 @@ impl<'c, 'a> Machine<'c, 'a> {
         if self.code.memories[memory].is_private {
             return Ok(());
         }
+        let action = if self.code.accesses[access as usize].is_atomic { Action::Update } else { action };
         match self.sharing.note(memory, position, action) {
             None => Ok(()),
             Some(other) => Err(self.race(access, action, other)),

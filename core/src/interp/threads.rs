@@ -128,13 +128,17 @@ struct Mark {
     writer: Option<u32>,
     /// Two different threads that loaded it, of however many.
     readers: [Option<u32>; 2],
+    /// Two different threads that updated it in one step, of however many.
+    updaters: [Option<u32>; 2],
 }
 
-/// Whether an element is loaded or stored.
+/// What is done to an element.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Action {
     Load,
     Store,
+    /// A part of an update in one step.
+    Update,
 }
 
 impl Action {
@@ -142,6 +146,7 @@ impl Action {
         match self {
             Action::Load => "load",
             Action::Store => "store",
+            Action::Update => "update",
         }
     }
 }
@@ -166,21 +171,25 @@ impl Sharing {
             *mark = Mark { phase: self.phase, ..Mark::default() };
         }
         let other = |accessor: Option<u32>| accessor.filter(|accessor| *accessor != thread);
+        let any_other = |[first, second]: [Option<u32>; 2]| other(first).or(other(second));
+        let racing = match action {
+            Action::Load => other(mark.writer).or(any_other(mark.updaters)),
+            Action::Store => other(mark.writer).or(any_other(mark.readers)).or(any_other(mark.updaters)),
+            Action::Update => other(mark.writer).or(any_other(mark.readers)),
+        };
         match action {
-            Action::Load => {
-                let racing = other(mark.writer);
-                let [first, second] = &mut mark.readers;
-                if *first.get_or_insert(thread) != thread {
-                    second.get_or_insert(thread);
-                }
-                racing
-            }
-            Action::Store => {
-                let [first, second] = mark.readers;
-                let racing = other(mark.writer).or(other(first)).or(other(second));
-                mark.writer = Some(thread);
-                racing
-            }
+            Action::Load => add(&mut mark.readers, thread),
+            Action::Store => mark.writer = Some(thread),
+            Action::Update => add(&mut mark.updaters, thread),
         }
+        racing
+    }
+}
+
+/// Adds a thread to the first two different ones.
+fn add(threads: &mut [Option<u32>; 2], thread: u32) {
+    let [first, second] = threads;
+    if *first.get_or_insert(thread) != thread {
+        second.get_or_insert(thread);
     }
 }

@@ -402,7 +402,7 @@ impl StmtSimplifier {
             buffer: node.buffer,
             indices: indices.unwrap_or_else(|| node.indices.clone()),
             value: value.unwrap_or_else(|| node.value.clone()),
-            is_async: node.is_async,
+            kind: node.kind,
         })))
     }
 

@@ -204,7 +204,7 @@ impl Renumbering<'_> {
                 buffer: self.buffer(node.buffer),
                 indices: self.indices(&node.indices),
                 value: self.expr(&node.value),
-                is_async: node.is_async,
+                kind: node.kind,
             })),
             Stmt::If(node) => Stmt::If(Arc::new(If {
                 condition: self.expr(&node.condition),

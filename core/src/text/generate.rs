@@ -14,7 +14,7 @@ use crate::index::Index;
 use crate::program::{Access, Alignment, Buffer, Param, Program, Scope, VariableKind};
 use crate::stmt::{
     Alloc, Annotation, Annotations, Block, Copies, For, Guard, If, Intrinsic, Iter, IterKind, Location,
-    LoopKind, Shuffle, Stmt, Store,
+    LoopKind, Shuffle, Stmt, Store, StoreKind,
 };
 use crate::swizzle::Swizzle;
 use crate::thread_axis::ThreadAxis;
@@ -181,8 +181,9 @@ impl<'a> Generator<'a> {
         let buffer = self.pick(&buffers);
         let indices: Vec<Index> = (0..self.below(3)).map(|_| self.index(2)).collect();
         let indices = indices.into_iter().collect();
-        let (value, is_async) = (self.expr(3), self.below(4) == 1);
-        Stmt::Store(Arc::new(Store { buffer, indices, value, is_async }))
+        let value = self.expr(3);
+        let kind = if self.below(4) == 1 { self.pick(&StoreKind::ALL) } else { StoreKind::Plain };
+        Stmt::Store(Arc::new(Store { buffer, indices, value, kind }))
     }
 
     fn annotations(&mut self) -> Annotations {

@@ -8,7 +8,7 @@ use crate::expr::{BinaryOp, Constant, Expr, ExprKind};
 use crate::ids::{BufferId, VarId};
 use crate::index::{Base, Digit, Index};
 use crate::program::{Param, Program};
-use crate::stmt::{Annotation, Annotations, Block, Copies, For, Guard, Iter, IterKind, Stmt};
+use crate::stmt::{Annotation, Annotations, Block, Copies, For, Guard, Iter, IterKind, Stmt, StoreKind};
 use crate::text::canonical::canonical_constant;
 
 impl Program {
@@ -145,7 +145,11 @@ impl Walk<'_> {
             Stmt::For(node) => self.for_loop(node, hash),
             Stmt::Block(node) => self.block(node, hash),
             Stmt::Store(node) => {
-                let hash = if node.is_async { combine(hash, const { tag("async") }) } else { hash };
+                let hash = match node.kind {
+                    StoreKind::Plain => hash,
+                    StoreKind::Async => combine(hash, const { tag("async") }),
+                    StoreKind::Atomic => combine(hash, const { tag("atomic") }),
+                };
                 let hash = combine(combine(hash, const { tag("store") }), self.buffer(node.buffer));
                 let hash = self.indices(&node.indices, hash);
                 combine(hash, self.expr(&node.value))

@@ -294,8 +294,9 @@ impl Printer<'_> {
         let target = &self.program.buffer(node.buffer).name;
         let indices = ValuePrinter::indices_text(self.program, &node.indices);
         let value = ValuePrinter::expr_text(self.program, &node.value);
-        let keyword = if node.is_async { "async " } else { "" };
-        self.line(Line::showing(entity, format!("{keyword}{target}[{indices}] = {value}")));
+        let keyword = node.kind.text();
+        let space = if keyword.is_empty() { "" } else { " " };
+        self.line(Line::showing(entity, format!("{keyword}{space}{target}[{indices}] = {value}")));
     }
 
     fn conditional(&mut self, node: &If) {

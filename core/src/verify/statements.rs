@@ -2,6 +2,7 @@
 
 use rustc_hash::FxHashSet;
 
+use crate::analysis::block::{reduction_of, updates_atomically};
 use crate::annotation;
 use crate::ids::{BufferId, VarId};
 use crate::index::Index;
@@ -10,6 +11,7 @@ use crate::render::Entity;
 use crate::stmt::{Alloc, Annotations, Block, Copies, For, If, Iter, IterKind, LoopKind, Stmt, Store};
 use crate::strides::lie_apart;
 use crate::swizzle::Swizzle;
+use crate::thread_axis::ThreadAxis;
 use crate::verify::values::{Use, Visible};
 use crate::verify::{Level, Report};
 
@@ -257,8 +259,12 @@ impl Walk<'_, '_> {
         if self.in_block {
             self.error(entity, format!("block `{}` is inside another block", node.name));
         }
+        let is_atomic = updates_atomically(node);
         for iter in &node.iters {
             self.iter(iter);
+            if iter.kind == IterKind::Reduce && !is_atomic {
+                self.reduce_iter(iter);
+            }
         }
         for guard in &node.guards {
             self.pure_index(&guard.index, Visible::Around, entity, "a guard");
@@ -310,6 +316,28 @@ impl Walk<'_, '_> {
         }
     }
 
+    /// Checks that the loops of a reduction that does not update its elements in one step are executed one after the other, or by threads that
+    /// combine their values.
+    fn reduce_iter(&mut self, iter: &Iter) {
+        let is_spread = |enclosing: &Enclosing| match enclosing.kind {
+            Some(LoopKind::Parallel) => true,
+            Some(LoopKind::Bound(axis)) => axis.is_of_grid() && axis != ThreadAxis::ThreadX,
+            _ => false,
+        };
+        let wrong = self.variables.iter().find(|enclosing| {
+            is_spread(enclosing)
+                && enclosing.extent.is_none_or(|extent| extent > 1)
+                && iter.binding.mentions(enclosing.var)
+        });
+        if let Some(&Enclosing { var, kind: Some(kind), .. }) = wrong {
+            let name = self.report.variable(var);
+            self.error(
+                Entity::Variable(iter.var),
+                format!("loop `{name}` is {} and executes the points of a reduction", kind.text()),
+            );
+        }
+    }
+
     fn enter_iters<'i>(&mut self, iters: impl Iterator<Item = &'i Iter>) {
         self.variables.extend(iters.map(|iter| Enclosing {
             var: iter.var,
@@ -337,13 +365,15 @@ impl Walk<'_, '_> {
         }
         self.check_lanes(&place);
         let reduced = self.reduce_iters.iter().copied();
-        for var in
-            reduced.filter(|var| node.indices.iter().any(|index| index.mentions(*var))).collect::<Vec<_>>()
-        {
+        let chosen: Vec<VarId> =
+            reduced.filter(|var| node.indices.iter().any(|index| index.mentions(*var))).collect();
+        // Points that update elements in any order may choose them.
+        for var in chosen.into_iter().filter(|_| !node.is_atomic()) {
             let name = self.report.variable(var);
             self.error(entity, format!("reduction iterator `{name}` indexes a store of its own block"));
         }
         self.check_async(node, entity);
+        self.check_atomic(node, target_lanes, entity);
         self.stored.insert(node.buffer);
         if let Some(access) = self.report.program.access(node.buffer).filter(|access| !access.is_written()) {
             let (name, access) = (self.report.buffer(node.buffer), access.text());
@@ -353,15 +383,23 @@ impl Walk<'_, '_> {
 
     /// Asynchronous stores go to memory that the threads of a block share, below the level of blocks.
     fn check_async(&mut self, node: &Store, entity: Entity) {
-        if node.is_async && self.level == Level::Blocks {
+        if node.is_async() && self.level == Level::Blocks {
             self.error(
                 entity,
                 "an asynchronous store at level `blocks`; only lowering makes them".to_owned(),
             );
         }
-        if node.is_async && self.report.program.buffer(node.buffer).scope != Scope::Shared {
+        if node.is_async() && self.report.program.buffer(node.buffer).scope != Scope::Shared {
             let name = self.report.buffer(node.buffer);
             self.error(entity, format!("`{name}` is stored to asynchronously, and is not `shared`"));
+        }
+    }
+
+    /// A store in one step combines one element with a value.
+    fn check_atomic(&mut self, node: &Store, target_lanes: usize, entity: Entity) {
+        if node.is_atomic() && (reduction_of(node).is_none() || target_lanes > 0) {
+            let name = self.report.buffer(node.buffer);
+            self.error(entity, format!("an atomic store does not update one element of `{name}`"));
         }
     }
 

@@ -9,7 +9,7 @@ use crate::ids::{BufferId, LoopId, VarId};
 use crate::index::{Base, Digit, Index};
 use crate::program::{Program, VariableKind};
 use crate::render::Entity;
-use crate::stmt::{Stmt, Store};
+use crate::stmt::{Stmt, Store, StoreKind};
 
 const COPY: &str = "kernel copy(N, in x: f32[N], out y: f32[N]) {
     for i in 0..N { block a(v: spatial N = i) { y[v] = x[v] } }
@@ -41,7 +41,8 @@ fn with_value(value: Expr) -> Program {
     let mut program: Program =
         "kernel f(n: i64, in x: f32[4], out y: f32[4]) { y[0] = x[0] }".parse().expect("well-formed");
     let indices = [Index::constant(0)].into_iter().collect();
-    program.body = Stmt::Store(Arc::new(Store { buffer: BufferId(1), indices, value, is_async: false }));
+    program.body =
+        Stmt::Store(Arc::new(Store { buffer: BufferId(1), indices, value, kind: StoreKind::Plain }));
     program
 }
 

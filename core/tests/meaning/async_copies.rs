@@ -98,7 +98,8 @@ fn copies_arrive_before_they_are_read_with_one_barrier_for_each_step() {
                     let steps = count(&lowered, |stmt| matches!(stmt, Stmt::Copies(Copies::Wait(_))));
                     let barriers = count(&lowered, |stmt| matches!(stmt, Stmt::Barrier));
                     assert_eq!(steps, barriers, "a barrier for each wait\n{lowered}");
-                    let copies = count(&lowered, |stmt| matches!(stmt, Stmt::Store(store) if store.is_async));
+                    let copies =
+                        count(&lowered, |stmt| matches!(stmt, Stmt::Store(store) if store.is_async()));
                     assert!(copies > 0, "{lowered}");
                 }
             }
@@ -144,7 +145,7 @@ fn padding_moves_and_other_values_do_not() {
         let program = reversed(&annotations(2), "5", value);
         let lowered = lower(&program, &options()).unwrap();
         assert_eq!(run(&lowered, 5), run(&program, 5), "{lowered}");
-        let stores = count(&lowered, |stmt| matches!(stmt, Stmt::Store(store) if store.is_async));
+        let stores = count(&lowered, |stmt| matches!(stmt, Stmt::Store(store) if store.is_async()));
         assert_eq!(stores > 0, is_async, "{lowered}");
         let waits = count(&lowered, |stmt| matches!(stmt, Stmt::Copies(_)));
         assert_eq!(waits > 0, is_async, "{lowered}");

@@ -119,8 +119,13 @@ pub(crate) fn random_step(schedule: &mut Schedule, random: &mut Rng) -> Result<(
         13 => schedule.cache_write(block, scope).map(drop),
         14 => {
             let axis = random.below(2) as i64;
-            // One of the two takes reductions, the other one updates in order.
-            schedule.rfactor(block, one, axis).map(drop).or_else(|_| schedule.privatize(block, one).map(drop))
+            // The first one takes reductions, the others updates in order.
+            let factored = schedule.rfactor(block, one, axis).map(drop);
+            if random.below(2) == 0 {
+                factored.or_else(|_| schedule.update_atomically(block))
+            } else {
+                factored.or_else(|_| schedule.privatize(block, one).map(drop))
+            }
         }
         15 => schedule.blockize(one).map(drop),
         16 => {

@@ -55,6 +55,18 @@ pub(super) fn bind_elements(
         _ => 1,
     };
     let fused = fuse_all(schedule, &spatial)?;
+    bind_fused(schedule, fused, elements, widest, threads)?;
+    Ok(true)
+}
+
+/// Binds a loop over all elements to threads, of which each takes up to `widest` elements beside each other.
+pub(super) fn bind_fused(
+    schedule: &mut Schedule,
+    fused: LoopRv,
+    elements: Option<i64>,
+    widest: i64,
+    threads: Threads,
+) -> Result<(), ScheduleError> {
     let (parts, has_lanes) = match threads {
         Threads::Usual => {
             let threads = elements.map_or(THREADS, |elements| usual_threads(elements / widest));
@@ -75,7 +87,7 @@ pub(super) fn bind_elements(
     if has_lanes {
         schedule.vectorize(parts[2])?;
     }
-    Ok(true)
+    Ok(())
 }
 
 /// One of some numbers by their probabilities; the number of threads of a warp where there are none.

@@ -9,7 +9,7 @@ use super::features::extract;
 use super::over_blocks::divide_among_blocks;
 use super::postproc::verify::verify_limits;
 use super::rows::{rows_in_registers, rows_in_shared_memory};
-use super::{by_element, in_block, tiles, transposed};
+use super::{by_element, by_update, in_block, tiles, transposed};
 use crate::space::rule::RuleOutcome;
 use crate::space::rules::auto_inline::auto_inline;
 
@@ -17,7 +17,8 @@ use crate::space::rules::auto_inline::auto_inline;
 type Way = fn(&mut Schedule, BlockRv) -> Result<bool, ScheduleError>;
 
 /// The ways, the best one first. One thread executes a block that none of them suits.
-const WAYS: [Way; 4] = [
+const WAYS: [Way; 5] = [
+    by_update::one_thread_per_update,
     tiles::tile_products,
     in_block::reduce_as_usual,
     transposed::transpose_in_tiles,

@@ -3,6 +3,7 @@
 
 mod by_element;
 mod by_parts;
+mod by_update;
 mod default_schedule;
 pub mod features;
 mod in_block;

@@ -193,6 +193,9 @@ impl Generator<'_> {
     }
 
     fn store_stmt(&mut self, node: &Store) -> Outcome<()> {
+        if node.is_atomic() && self.registers_of(node.buffer).is_none() {
+            return self.atomic_update(node);
+        }
         let index = self.single_index(&node.indices)?;
         let dtype = self.unit.program.buffer(node.buffer).dtype;
         let lanes = index.lanes();
@@ -205,7 +208,7 @@ impl Generator<'_> {
                 buffer: node.buffer,
                 indices: node.indices.clone(),
                 value: value.clone(),
-                is_async: node.is_async,
+                kind: node.kind,
             };
             let (then, otherwise) = (store(then), store(otherwise));
             let test = self.value(condition, Group::SCALAR)?.low;

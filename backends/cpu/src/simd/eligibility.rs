@@ -71,6 +71,8 @@ fn address(stmt: &Stmt) -> usize {
 fn own_refusal(stmt: &Stmt) -> Option<Refusal> {
     let mut search = Search { seen: FxHashSet::default(), found: None };
     match stmt {
+        // Cranelift has operations in one step.
+        Stmt::Store(node) if node.is_atomic() => search.found = Some(Refusal::Statement),
         Stmt::Store(node) => {
             search.expr(&node.value);
             node.indices.iter().for_each(|index| search.index(index));

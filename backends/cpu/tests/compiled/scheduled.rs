@@ -90,3 +90,45 @@ fn threads_update_private_copies() {
     let error = call(&places).run(&flat, &*kernel, 2, true).expect_err("there is no place 7");
     assert!(matches!(error, CallError::IndexOutOfBounds { value: 7, extent: 7, .. }), "{error}");
 }
+
+/// Threads update one histogram in single steps, of integers of every size.
+#[test]
+fn threads_update_in_single_steps() {
+    use tilewright_core::schedule::Schedule;
+    use tilewright_core::target::Target;
+
+    for dtype in ["i8", "u8", "i16", "u16", "i32", "u32", "i64", "u64"] {
+        for combined in ["$h + $x", "max($h, $x)", "min($h, $x)"] {
+            let place = "bounded((ids[vi] % 7u32) as i64, 0..7)";
+            let update = combined.replace("$h", &format!("h[{place}]")).replace("$x", "x[vi]");
+            let unscheduled = parse(&format!(
+                "kernel histogram(in ids: u32[1003], in x: {dtype}[1003], inout h: {dtype}[7]) {{
+                   for i in 0..1003 {{ block h(vi: ordered 1003 = i) {{ h[{place}] = {update} }} }}
+                 }}"
+            ));
+            let mut schedule =
+                Schedule::new(unscheduled.clone(), std::sync::Arc::new(Target::generic_cpu()), 0);
+            let block = schedule.get_block("h").expect("it is there");
+            schedule.update_atomically(block).expect("they are integers");
+            let whole = schedule.get_loops(block).expect("it is there")[0];
+            let parts = schedule.split(whole, &[Some(4), None]).expect("any loop");
+            schedule.parallel(parts[0]).expect("each update is one step");
+            let flat = lower(schedule.program(), &LowerOptions::default()).expect("it is legal");
+            let kernel = compile(host(), &flat);
+            let elements =
+                [(tilewright_core::dtype::DType::U32, 1003), (dtype.parse().expect("a type"), 1003)];
+            let last = [(elements[1].0, 7)];
+            let tensors = (4..).zip(elements.into_iter().chain(last));
+            let tensors = tensors.map(|(seed, (dtype, len))| {
+                tilewright_core::tensor::AnyTensor::random(dtype, &[len], seed).expect("it fits")
+            });
+            let call = Call { tensors: tensors.collect(), ..Call::default() };
+            let mut expected = call.tensors.clone();
+            tilewright_core::interp::run(&unscheduled, &[], &[], &mut expected).expect("all places exist");
+            for threads in [1, 2, 4] {
+                let found = call.run(&flat, &*kernel, threads, true).expect("all places exist");
+                assert_eq!(found[2], expected[2], "{threads} threads, {dtype}, {combined}");
+            }
+        }
+    }
+}

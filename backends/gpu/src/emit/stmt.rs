@@ -34,7 +34,11 @@ impl Generator<'_> {
             Stmt::For(node) => self.for_loop(node),
             Stmt::Store(store) => match self.first_lane.take() {
                 Some(condition) => self.by_first_lane(condition, stmt),
-                None if store.is_async => match self.statement_values(|this| this.copy_async(store))? {
+                None if store.is_async() => match self.statement_values(|this| this.copy_async(store))? {
+                    true => Ok(()),
+                    false => self.store_stmt(store),
+                },
+                None if store.is_atomic() => match self.statement_values(|this| this.update(store))? {
                     true => Ok(()),
                     false => self.store_stmt(store),
                 },

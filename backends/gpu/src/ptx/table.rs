@@ -92,6 +92,8 @@ pub(crate) enum Op {
     Load(Space, u8),
     /// Writes 1, 2 or 4 values beside each other.
     Store(Space, u8),
+    /// Combines an element of memory with a value in one step.
+    Update(Space, Combination),
     /// Replaces an integer in global memory where it equals the first operand; gives the old one.
     CompareAndSwap,
     /// Loads matrices of eight rows of 16 bytes from shared memory into fragments.
@@ -131,6 +133,14 @@ pub(crate) enum Space {
     Local,
 }
 
+/// How an update in one step combines an element with a value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Combination {
+    Add,
+    Min,
+    Max,
+}
+
 /// A form of an instruction: one operation with its types.
 #[derive(Debug)]
 pub(crate) struct Row {
@@ -158,6 +168,10 @@ const fn bytes(types: &'static [Type], sources: &'static [Type]) -> Row {
     Row { op: Op::Product, text, types, sources, operands: "4r=4r2r4r" }
 }
 
+const fn update(space: Space, how: Combination, text: &'static str, types: &'static [Type]) -> Row {
+    row(Op::Update(space, how), text, types, "=mt")
+}
+
 const fn matrices(count: u8, is_transposed: bool) -> Op {
     Op::LoadMatrices { count, is_transposed }
 }
@@ -166,6 +180,8 @@ use Type::{B16, B32, B64, Bf16, F16, F32, F64, Pred, S8, S16, S32, S64, Tf32, U8
 
 const INTEGERS: &[Type] = &[S32, U32, S64, U64];
 const FLOATS: &[Type] = &[F32, F64];
+/// Types of sums in one step, which do not tell signed integers from others.
+const SUMMANDS: &[Type] = &[U32, U64, F32, F64];
 const ANY: &[Type] = &[B32, B64, F32, F64];
 /// Elements in memory that a 32-bit register holds, extended.
 const NARROW: &[Type] = &[U8, S8, U16, S16];
@@ -293,6 +309,12 @@ pub(crate) static TABLE: &[Row] = &[
     row(Op::Store(Space::Local, 1), "st.local.{t}", WHOLE, "=mt"),
     row(Op::Store(Space::Local, 2), "st.local.v2.{t}", PAIRS, "=m2t"),
     row(Op::Store(Space::Local, 4), "st.local.v4.{t}", QUADS, "=m4t"),
+    update(Space::Global, Combination::Add, "red.global.add.{t}", SUMMANDS),
+    update(Space::Global, Combination::Min, "red.global.min.{t}", INTEGERS),
+    update(Space::Global, Combination::Max, "red.global.max.{t}", INTEGERS),
+    update(Space::Shared, Combination::Add, "red.shared.add.{t}", SUMMANDS),
+    update(Space::Shared, Combination::Min, "red.shared.min.{t}", INTEGERS),
+    update(Space::Shared, Combination::Max, "red.shared.max.{t}", INTEGERS),
     row(Op::CompareAndSwap, "atom.global.cas.{t}", &[B32], "t=mtt"),
     row(matrices(1, false), "ldmatrix.sync.aligned.m8n8.x1.shared.b16", &[], "1r=m"),
     row(matrices(2, false), "ldmatrix.sync.aligned.m8n8.x2.shared.b16", &[], "2r=m"),

@@ -16,3 +16,4 @@ mod statements;
 mod support;
 mod tensor_cores;
 mod texts;
+mod updates;

@@ -221,7 +221,7 @@ impl Check<'_> {
                         Finding::Outside(case) => self.report(node.buffer, dimension, true, case, point),
                     }
                 }
-                Stmt::Store(Arc::new(Store { buffer: node.buffer, indices, value, is_async: node.is_async }))
+                Stmt::Store(Arc::new(Store { buffer: node.buffer, indices, value, kind: node.kind }))
             }
             Stmt::Alloc(node) => {
                 let mut node = node.clone();

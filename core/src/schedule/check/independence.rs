@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::analysis::block::{is_reduction, reduction, writes};
+use crate::analysis::block::{is_reduction, reduction, updates_atomically, writes};
 use crate::analysis::scope::{blocks, is_private_to};
 use crate::ids::LoopId;
 use crate::program::Program;
@@ -25,6 +25,9 @@ pub(in crate::schedule) fn check_independent(program: &Program, id: LoopId) -> R
         let depends = |kind: IterKind| {
             block.iters.iter().any(|iter| iter.kind == kind && iter.binding.mentions(target.var))
         };
+        if depends(IterKind::Reduce) && updates_atomically(block) {
+            continue;
+        }
         if depends(IterKind::Reduce) {
             return Err(ScheduleError::ReductionLoop { target: id, block: block.id });
         }
@@ -51,7 +54,7 @@ pub(in crate::schedule) fn check_combined(program: &Program, id: LoopId) -> Resu
     let Stmt::Block(block) = &target.body else { return check_independent(program, id) };
     let reduces =
         block.iters.iter().any(|iter| iter.kind == IterKind::Reduce && iter.binding.mentions(target.var));
-    if !reduces {
+    if !reduces || updates_atomically(block) {
         return check_independent(program, id);
     }
     let refusal = ScheduleError::NotCombined { target: id, block: block.id };

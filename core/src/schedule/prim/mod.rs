@@ -183,6 +183,7 @@ primitives! {
         tensorize::Tensorize,
         rfactor::RFactor,
         privatize::Privatize,
+        update_atomically::UpdateAtomically,
         decompose_reduction::DecomposeReduction,
         decompose_padding::DecomposePadding,
         fuse_reduction_epilogue::FuseReductionEpilogue,

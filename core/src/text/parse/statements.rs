@@ -8,7 +8,7 @@ use crate::index::Index;
 use crate::program::VariableKind;
 use crate::stmt::{
     Alloc, Annotation, Annotations, Block, Copies, For, Guard, If, Intrinsic, Iter, IterKind, Location,
-    LoopKind, Shuffle, Stmt, Store,
+    LoopKind, Shuffle, Stmt, Store, StoreKind,
 };
 use crate::text::names::is_keyword;
 use crate::text::parse::lexer::{Number, Token, shorten};
@@ -56,7 +56,8 @@ impl<'t> Parser<'t> {
                     .map(|left| Stmt::Copies(Copies::Wait(left)))
                     .or_else(|_| parser.expected("a number of groups"))
             }),
-            "async" => self.async_store(),
+            "async" => self.store_of_kind(StoreKind::Async),
+            "atomic" => self.store_of_kind(StoreKind::Atomic),
             "shuffle" => self.shuffle(),
             _ if is_keyword(word) => self.expected("a statement or `}`"),
             _ => self.store(),
@@ -84,20 +85,20 @@ impl<'t> Parser<'t> {
             return Ok(stmt);
         }
         match named? {
-            Named::Buffer(buffer, _) => self.store_to(buffer, false),
+            Named::Buffer(buffer, _) => self.store_to(buffer, StoreKind::Plain),
             _ => self.expected("`(` behind the statement's name"),
         }
     }
 
-    /// `async` and a store, or a store to a buffer of that name.
-    fn async_store(&mut self) -> Parsed<Stmt> {
-        let named = self.lookup("async");
+    /// The keyword of a kind and a store, or a store to a buffer of that name.
+    fn store_of_kind(&mut self, kind: StoreKind) -> Parsed<Stmt> {
+        let named = self.lookup(kind.text());
         self.advance()?;
         match (&self.token, named) {
-            (Token::Symbol("["), Ok(Named::Buffer(buffer, _))) => self.store_to(buffer, false),
+            (Token::Symbol("["), Ok(Named::Buffer(buffer, _))) => self.store_to(buffer, StoreKind::Plain),
             _ => {
                 let (buffer, _) = self.buffer_name("a buffer to store to")?;
-                self.store_to(buffer, true)
+                self.store_to(buffer, kind)
             }
         }
     }
@@ -111,22 +112,22 @@ impl<'t> Parser<'t> {
             return Ok(Stmt::Shuffle(Arc::new(Shuffle { mask, body: self.braced()? })));
         }
         match named? {
-            Named::Buffer(buffer, _) => self.store_to(buffer, false),
+            Named::Buffer(buffer, _) => self.store_to(buffer, StoreKind::Plain),
             _ => self.expected("a number behind `shuffle`"),
         }
     }
 
     fn store(&mut self) -> Parsed<Stmt> {
         let (buffer, _) = self.buffer_name("a buffer to store to")?;
-        self.store_to(buffer, false)
+        self.store_to(buffer, StoreKind::Plain)
     }
 
-    fn store_to(&mut self, buffer: BufferId, is_async: bool) -> Parsed<Stmt> {
+    fn store_to(&mut self, buffer: BufferId, kind: StoreKind) -> Parsed<Stmt> {
         self.expect("[")?;
         let indices = self.list("]", Self::index)?;
         self.expect("=")?;
         let value = self.value()?.expr;
-        Ok(Stmt::Store(Arc::new(Store { buffer, indices, value, is_async })))
+        Ok(Stmt::Store(Arc::new(Store { buffer, indices, value, kind })))
     }
 
     fn conditional(&mut self) -> Parsed<Stmt> {

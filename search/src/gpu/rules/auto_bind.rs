@@ -9,7 +9,7 @@ use crate::space::rule::{RuleExtension, RuleResult};
 use crate::space::rules::block::block_of;
 
 /// The threads of a block, with the probabilities of the choices.
-const THREADS: [(i64, f64); 5] = [(64, 0.1), (128, 0.3), (256, 0.4), (512, 0.15), (1024, 0.05)];
+pub(super) const THREADS: [(i64, f64); 5] = [(64, 0.1), (128, 0.3), (256, 0.4), (512, 0.15), (1024, 0.05)];
 
 /// Binds the elements of a block that no other rule has scheduled to threads, of which it draws how many form a block. A reduction
 /// that is left is a serial loop of its thread.

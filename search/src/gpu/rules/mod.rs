@@ -1,9 +1,10 @@
 //! The built-in schedule rules of a GPU: one file each.
 //!
 //! With the [rules of every device](crate::space::rules) they form a set like MetaSchedule's for CUDA: tiles on several levels with
-//! copies in shared memory, reductions by the threads of a block, and loops bound to threads. Tiles come in two kinds: those that divide
+//! copies in shared memory, reductions by the threads of a block, updates in one step, and loops bound to threads. Tiles come in two kinds: those that divide
 //! the loops, as in MetaSchedule, and those that depend on the device alone, as in Hidet.
 
+pub mod atomic_updates;
 pub mod auto_bind;
 pub mod cross_thread_reduction;
 pub mod inline_into_copies;
@@ -25,6 +26,7 @@ pub(crate) fn all() -> Vec<RuleEntry> {
         rows_in_block::rows_in_block::ENTRY,
         cross_thread_reduction::cross_thread_reduction::ENTRY,
         tiles_across::tiles_across::ENTRY,
+        atomic_updates::atomic_updates::ENTRY,
         auto_bind::auto_bind::ENTRY,
     ]
 }

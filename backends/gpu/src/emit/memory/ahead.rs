@@ -12,7 +12,7 @@ use tilewright_core::expr::{Expr, ExprKind};
 use tilewright_core::flat::value_number::Number;
 use tilewright_core::ids::BufferId;
 use tilewright_core::index::Index;
-use tilewright_core::stmt::{Stmt, Store};
+use tilewright_core::stmt::{Stmt, Store, StoreKind};
 
 use super::access::{MAX_BYTES, chosen_by_data};
 use crate::emit::{Generator, Outcome, Place, Storage};
@@ -108,7 +108,7 @@ impl Generator<'_> {
 /// A statement that stores, and does nothing else.
 fn as_plain_store(stmt: &Stmt) -> Option<&Store> {
     match stmt {
-        Stmt::Store(store) if !store.is_async => Some(store),
+        Stmt::Store(store) if store.kind == StoreKind::Plain => Some(store),
         _ => None,
     }
 }

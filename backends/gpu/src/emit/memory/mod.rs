@@ -7,6 +7,7 @@ mod copy;
 mod pack;
 mod place;
 mod plan;
+mod update;
 
 pub(super) use ahead::Ahead;
 pub(super) use pack::memory_type;

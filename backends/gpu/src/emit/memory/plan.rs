@@ -80,7 +80,7 @@ fn tenant(stmts: &[&Stmt], buffer: BufferId, bytes: u64) -> Tenant {
 /// Whether a statement stores to a buffer asynchronously.
 fn fills(stmt: &Stmt, buffer: BufferId) -> bool {
     match stmt {
-        Stmt::Store(store) => store.is_async && store.buffer == buffer,
+        Stmt::Store(store) => store.is_async() && store.buffer == buffer,
         _ => stmt.each_child().any(|child| fills(child, buffer)),
     }
 }

@@ -138,7 +138,7 @@ fn guarded(condition: &Expr, stmt: Stmt) -> Stmt {
 
 /// Whether each side of a selection in a store may be a store of its own.
 fn may_be_split(node: &Store) -> bool {
-    reduction_of(node).is_none() && !node.is_async
+    reduction_of(node).is_none() && !node.is_async()
 }
 
 /// Changes each side of the tests that a statement consists of, down to tests that are not `passed`.

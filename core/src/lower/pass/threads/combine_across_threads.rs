@@ -78,7 +78,7 @@ fn combined_by(node: &For) -> Option<&Store> {
     }
     let Stmt::Store(store) = body else { return None };
     let is_fixed = !store.indices.iter().any(|index| index.mentions(node.var));
-    (is_fixed && reduction_of(store).is_some()).then_some(store)
+    (is_fixed && !store.is_atomic() && reduction_of(store).is_some()).then_some(store)
 }
 
 /// Whether all iterations of a loop update one element of a buffer that is not allocated inside of it.
@@ -87,7 +87,8 @@ fn updates_one_element(var: VarId, stmt: &Stmt, allocated: &mut Vec<BufferId>) -
         Stmt::Alloc(node) => allocated.push(node.buffer),
         Stmt::Store(store) => {
             let is_fixed = !store.indices.iter().any(|index| index.mentions(var));
-            return is_fixed && !allocated.contains(&store.buffer) && reduction_of(store).is_some();
+            let is_combined = is_fixed && !store.is_atomic() && reduction_of(store).is_some();
+            return is_combined && !allocated.contains(&store.buffer);
         }
         _ => {}
     }

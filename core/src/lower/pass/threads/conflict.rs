@@ -132,6 +132,8 @@ pub(super) struct SharedAccess {
     /// The address of the statement that the lanes of a warp execute together, where the access is a part of one: any lane may
     /// make it.
     by_warp: Option<usize>,
+    /// Whether it is a part of an update in one step, which no other one of its kind disturbs.
+    is_atomic: bool,
     /// Whether it is the arrival of any element that the thread has stored asynchronously. The store itself is another access.
     is_arrival: bool,
 }
@@ -150,6 +152,7 @@ impl SharedAccess {
             differences: Vec::new(),
             is_uniform: true,
             by_warp: None,
+            is_atomic: false,
             is_arrival: true,
         }
     }
@@ -198,6 +201,8 @@ pub(super) struct Search<'a> {
     free: Ranges,
     differences: Vec<Index>,
     by_warp: Option<usize>,
+    /// The buffer one of whose elements the statement updates in one step.
+    updated: Option<BufferId>,
     found: Vec<SharedAccess>,
 }
 
@@ -222,6 +227,7 @@ fn accesses(program: &Program, axes: &Axes, stmt: &Stmt, finds_local: bool) -> V
         free,
         differences: Vec::new(),
         by_warp: None,
+        updated: None,
         found: Vec::new(),
     };
     search.stmt(stmt);
@@ -236,9 +242,11 @@ impl Search<'_> {
                 // Every thread stores to its own memory; other stores are made once.
                 let is_local = self.program.buffer(store.buffer).scope == Scope::Local;
                 let axes = if is_local { self.all_axes() } else { self.around.clone() };
+                self.updated = store.is_atomic().then_some(store.buffer);
                 store.indices.iter().for_each(|index| self.loads(&Expr::index(index.clone()), &axes));
                 self.loads(&store.value, &axes);
                 self.access(store.buffer, true, &store.indices, &axes);
+                self.updated = None;
             }
             Stmt::If(node) => {
                 self.loads(&node.condition, &self.all_axes());
@@ -322,6 +330,7 @@ impl Search<'_> {
             differences: self.differences.clone(),
             is_uniform: self.around.is_empty(),
             by_warp: self.by_warp,
+            is_atomic: self.updated == Some(buffer),
             is_arrival: false,
         };
         access.place = self.place_of(buffer, &access.indices);
@@ -375,7 +384,7 @@ fn is_digit(index: &Index) -> bool {
 /// Whether two different threads, of which one makes the first access and the other one the second, may access one element, and
 /// one of them stores it.
 pub(super) fn conflict(axes: &Axes, a: &SharedAccess, b: &SharedAccess) -> bool {
-    if a.buffer != b.buffer || !(a.is_store || b.is_store) {
+    if a.buffer != b.buffer || !(a.is_store || b.is_store) || (a.is_atomic && b.is_atomic) {
         return false;
     }
     if a.is_arrival || b.is_arrival {

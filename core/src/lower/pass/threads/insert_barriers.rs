@@ -93,7 +93,7 @@ fn async_targets(stmt: &Stmt) -> Vec<BufferId> {
     let mut found = Vec::new();
     for_each_stmt(stmt, &mut |stmt| {
         if let Stmt::Store(store) = stmt
-            && store.is_async
+            && store.is_async()
             && !found.contains(&store.buffer)
         {
             found.push(store.buffer);

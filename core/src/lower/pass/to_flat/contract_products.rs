@@ -28,6 +28,8 @@ pub(in crate::lower) fn contract_products(
 fn contract_stmt(stmt: &mut Stmt) {
     match stmt {
         Stmt::Intrinsic(_) | Stmt::Barrier | Stmt::Copies(_) | Stmt::Shuffle(_) => return,
+        // What is added in one step is a value of its own.
+        Stmt::Store(node) if node.is_atomic() => return,
         Stmt::Store(node) => {
             if let Some(value) = contract(&node.value) {
                 Arc::make_mut(node).value = value;

@@ -23,7 +23,7 @@ use crate::analysis::pipeline::{Plan, Statement};
 use crate::flat::moved::moved_element;
 use crate::ids::BufferId;
 use crate::program::{Program, Scope};
-use crate::stmt::{Copies, Stmt, Store};
+use crate::stmt::{Copies, Stmt, Store, StoreKind};
 
 /// The asynchronous copies of a pipeline.
 #[derive(Default)]
@@ -107,7 +107,7 @@ fn make_async(program: &Program, stored: &[BufferId], stmt: &mut Stmt, copied: &
     if let Stmt::Store(node) = stmt {
         if is_copy(program, stored, node) {
             copied.push(node.buffer);
-            Arc::make_mut(node).is_async = true;
+            Arc::make_mut(node).kind = StoreKind::Async;
         }
         return;
     }

@@ -19,7 +19,7 @@ use crate::ids::{BufferId, VarId};
 use crate::index::Index;
 use crate::lower::pass::loops::vectorize_loops::{is_contiguous, value_has_vector_form};
 use crate::program::{Buffer, Program, Scope};
-use crate::stmt::{Alloc, For, Stmt, Store};
+use crate::stmt::{Alloc, For, Stmt, Store, StoreKind};
 use crate::visit::{lanes, substitute_expr};
 
 /// The tree of a loop around one update of an element that the loop does not move; `None` for any other loop, and
@@ -32,6 +32,7 @@ pub(super) fn fold(node: &For, count: i64, program: &mut Program) -> Option<Stmt
     loads_in(&value, &mut operands);
     let lies_along = operands.iter().any(|load| is_contiguous(load.buffer, load.indices, node.var, program));
     if count < 2
+        || store.is_atomic()
         || !is_one_element
         || !lies_along
         || lanes(&value) > 1
@@ -103,7 +104,7 @@ impl Tree {
 
 fn keep(partial: BufferId, start: i64, count: i64, value: Expr) -> Stmt {
     let indices: Indices = vec![places(start, count)];
-    Stmt::Store(Arc::new(Store { buffer: partial, indices, value, is_async: false }))
+    Stmt::Store(Arc::new(Store { buffer: partial, indices, value, kind: StoreKind::Plain }))
 }
 
 fn places(start: i64, count: i64) -> Index {

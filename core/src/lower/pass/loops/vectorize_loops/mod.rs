@@ -98,6 +98,7 @@ fn store_has_vector_form(store: &Store, var: VarId, program: &Program) -> bool {
     let is_vector_already = store.indices.iter().any(|index| index.lanes() > 1) || lanes(&store.value) > 1;
     let chooses_element = store.indices.iter().any(|index| index.mentions(var));
     !is_vector_already
+        && !store.is_atomic()
         && chooses_element
         && are_affine(&store.indices, var)
         && value_has_vector_form(&store.value, var, program)

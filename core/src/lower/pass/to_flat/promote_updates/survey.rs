@@ -89,6 +89,10 @@ impl Survey {
                     self.expr(&Expr::index(index.clone()), certain);
                 }
                 self.expr(&store.value, certain);
+                if store.is_atomic() {
+                    // Other threads update the element at the same time.
+                    self.wanted.retain(|buffer| *buffer != store.buffer);
+                }
                 if let Some(element) = self.element(store.buffer, &store.indices, First::Store) {
                     element.stores += 1;
                 }
