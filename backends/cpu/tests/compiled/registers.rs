@@ -56,3 +56,51 @@ fn a_tile_of_sums_shares_loads_beside_its_copy() {
         assert!(loading.len() < plain.len(), "{} products load an operand:\n{listing}", loading.len());
     }
 }
+
+/// Several steps of a sum in a row, whose tile takes most of sixteen registers: the elements that all vectors of a step share are loaded once, not for
+/// each vector.
+#[test]
+fn steps_of_a_sum_share_their_elements() {
+    let (rows, lanes, depth, steps) = (3, 32, 40, 8);
+    let size = rows * lanes;
+    let sums: String = (0..steps * rows)
+        .map(|number| {
+            let (step, row) = (number / rows, number % rows);
+            let (sum, element) = (row * lanes, row * depth + step);
+            format!(
+                "r[lane<{lanes}> + {sum}] = mul_add(x[k*{steps} + {element}], w[k*{} + lane<{lanes}> + {}], r[lane<{lanes}> + {sum}])\n",
+                steps * lanes,
+                step * lanes
+            )
+        })
+        .collect();
+    let of_rows = |line: &dyn Fn(usize) -> String| -> String {
+        (0..rows).map(|row| line(row * lanes) + "\n").collect()
+    };
+    let program = program(&format!(
+        "kernel tile(in x: f32[{}], in w: f32[{}], out y: f32[{size}]) {{
+           buffer r: f32[{size}] local
+           alloc r {{
+             {}
+             for k in 0..{} {{ {sums} }}
+             {}
+           }}
+         }}",
+        rows * depth,
+        depth * lanes,
+        of_rows(&|sum| format!("r[lane<{lanes}> + {sum}] = 0.0")),
+        depth / steps,
+        of_rows(&|sum| format!("y[lane<{lanes}> + {sum}] = r[lane<{lanes}> + {sum}]")),
+    ));
+    let tensor = |len, seed| AnyTensor::random(DType::F32, &[len], seed).expect("a small tensor");
+    let result = AnyTensor::zeros(DType::F32, &[size]).expect("a small tensor");
+    let tensors = vec![tensor(rows * depth, 1), tensor(depth * lanes, 2), result];
+    Call { tensors, ..Call::default() }.check(&program);
+    let avx2 = tilewright_cpu::CpuDevice::without_features("-avx512f").expect("known features");
+    let listing = list(&avx2, &program);
+    let count = |words: &str| listing.lines().filter(|line| line.contains(words)).count();
+    if count("ymm") > 0 {
+        assert_eq!(count("vfmadd"), steps * size / 8, "{listing}");
+        assert_eq!(count("broadcast"), steps * rows, "{listing}");
+    }
+}

@@ -65,12 +65,16 @@ impl Builder<'_> {
     }
 
     /// The stores at the beginning of a sequence that can be executed group by group: all are to intermediates in
-    /// registers, with equal groups, and read of those only the very place that they write.
+    /// registers, with equal groups, and read of those only the very place that they write. They end before a place that is written again: the next
+    /// step of a sum has operands of its own, and those that all groups of a step share stay in registers until its end.
     fn rows<'s>(&mut self, stmts: &'s [Stmt]) -> Vec<&'s Store> {
         let mut groups = Groups::new();
-        let mut rows = Vec::new();
+        let mut rows: Vec<&Store> = Vec::new();
         for stmt in stmts {
             let Stmt::Store(store) = stmt else { break };
+            if rows.iter().any(|row| row.buffer == store.buffer && row.indices == store.indices) {
+                break;
+            }
             let own = self.groups_of_store(store);
             if rows.is_empty() {
                 groups = own.clone();
