@@ -88,6 +88,7 @@ mod tests {
             "inline_into_copies",
             "rows_in_block",
             "cross_thread_reduction",
+            "atomic_updates",
             "tiles_across",
             "auto_bind",
         ];
