@@ -49,7 +49,7 @@ pub enum Stmt {
     Shuffle(Arc<Shuffle>),
 }
 
-/// What a thread does about the [asynchronous stores](StoreKind::Async) that it has started. They arrive in groups.
+/// Groups of the [asynchronous stores](StoreKind::Async) of a thread, which arrive together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Copies {
     /// The asynchronous stores since the last group form a group, which may be empty.
@@ -221,10 +221,9 @@ pub struct Store {
 }
 
 /// How a store is executed. To store the value at once, in the order of the statements, is always right.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum StoreKind {
     /// At once.
-    #[default]
     Plain,
     /// The thread goes on before the element is there. No thread accesses the element until this one has waited for its
     /// [group](Copies); the memory that the value is loaded from stays as it is until then.

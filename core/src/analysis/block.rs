@@ -212,6 +212,15 @@ pub fn reduction_of(store: &Store) -> Option<Reduction<'_>> {
     (!reads_itself).then_some(Reduction { store, reducer, value })
 }
 
+/// The reduction that a store performs, where the element that it updates is all that it reads of the buffer: the indices read none either.
+pub fn lone_update(store: &Store) -> Option<Reduction<'_>> {
+    let mut reads_itself = false;
+    for index in &store.indices {
+        for_each_load_in_index(index, &mut |buffer, _| reads_itself |= buffer == store.buffer);
+    }
+    reduction_of(store).filter(|_| !reads_itself)
+}
+
 /// Whether the block does nothing but combine values with elements, without an initial value.
 pub fn is_update(block: &Block) -> bool {
     block.init.is_none() && reduction(block).is_some()

@@ -132,7 +132,7 @@ struct Mark {
     updaters: [Option<u32>; 2],
 }
 
-/// What is done to an element.
+/// How a thread accesses an element.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Action {
     Load,

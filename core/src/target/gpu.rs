@@ -5,6 +5,8 @@
 
 use std::fmt;
 
+use crate::analysis::block::Reducer;
+use crate::dtype::DType;
 use crate::intrinsic::IntrinsicSet;
 use crate::stmt::Symbol;
 
@@ -281,6 +283,18 @@ impl GpuTarget {
             }
             None => ComputeCapability::parse(architecture)
                 .is_some_and(|required| required <= self.compute_capability),
+        }
+    }
+
+    /// Whether threads of every GPU can combine elements of a type with values in one step: integers of 32 and 64 bits by sums, minima and maxima, and floats of these
+    /// sizes by sums (PTX ISA, 8.0, "red").
+    pub fn updates_atomically(reducer: Reducer, dtype: DType) -> bool {
+        let is_float = matches!(dtype, DType::F32 | DType::F64);
+        let is_integer = matches!(dtype, DType::I32 | DType::U32 | DType::I64 | DType::U64);
+        match reducer {
+            Reducer::Sum => is_integer || is_float,
+            Reducer::Max | Reducer::Min | Reducer::Maximum | Reducer::Minimum => is_integer,
+            Reducer::Product => false,
         }
     }
 

@@ -2,7 +2,7 @@
 
 use rustc_hash::FxHashSet;
 
-use crate::analysis::block::{reduction_of, updates_atomically};
+use crate::analysis::block::{lone_update, updates_atomically};
 use crate::annotation;
 use crate::ids::{BufferId, VarId};
 use crate::index::Index;
@@ -262,9 +262,7 @@ impl Walk<'_, '_> {
         let is_atomic = updates_atomically(node);
         for iter in &node.iters {
             self.iter(iter);
-            if iter.kind == IterKind::Reduce && !is_atomic {
-                self.reduce_iter(iter);
-            }
+            self.loops_of(iter, is_atomic);
         }
         for guard in &node.guards {
             self.pure_index(&guard.index, Visible::Around, entity, "a guard");
@@ -292,48 +290,28 @@ impl Walk<'_, '_> {
         let entity = Entity::Variable(iter.var);
         self.extent(&iter.extent, Visible::Dims, entity, "the extent of an iterator");
         self.pure_index(&iter.binding, Visible::Around, entity, "the binding of an iterator");
-        if iter.kind == IterKind::Ordered {
-            self.ordered_iter(iter);
-        }
     }
 
-    /// Checks that the loops of an ordered iterator are executed in order.
-    fn ordered_iter(&mut self, iter: &Iter) {
-        let is_in_order = |enclosing: &Enclosing| {
-            matches!(enclosing.kind, None | Some(LoopKind::Serial | LoopKind::Unrolled))
-                || enclosing.extent.is_some_and(|extent| extent <= 1)
+    /// Checks how the loops are executed that an iterator depends on: those of an ordered one in order, and those of a reduction that does not
+    /// update its elements in one step one after the other, or by threads that combine their values.
+    fn loops_of(&mut self, iter: &Iter, is_atomic: bool) {
+        let (is_allowed, points): (fn(LoopKind) -> bool, &str) = match iter.kind {
+            IterKind::Ordered => {
+                (|kind| matches!(kind, LoopKind::Serial | LoopKind::Unrolled), "an ordered iterator")
+            }
+            IterKind::Reduce if !is_atomic => (may_reduce, "a reduction"),
+            IterKind::Reduce | IterKind::Spatial => return,
         };
-        let wrong = self
-            .variables
-            .iter()
-            .find(|enclosing| !is_in_order(enclosing) && iter.binding.mentions(enclosing.var));
-        if let Some(&Enclosing { var, kind: Some(kind), .. }) = wrong {
-            let name = self.report.variable(var);
-            self.error(
-                Entity::Variable(iter.var),
-                format!("loop `{name}` is {} and executes the points of an ordered iterator", kind.text()),
-            );
-        }
-    }
-
-    /// Checks that the loops of a reduction that does not update its elements in one step are executed one after the other, or by threads that
-    /// combine their values.
-    fn reduce_iter(&mut self, iter: &Iter) {
-        let is_spread = |enclosing: &Enclosing| match enclosing.kind {
-            Some(LoopKind::Parallel) => true,
-            Some(LoopKind::Bound(axis)) => axis.is_of_grid() && axis != ThreadAxis::ThreadX,
-            _ => false,
-        };
-        let wrong = self.variables.iter().find(|enclosing| {
-            is_spread(enclosing)
+        let is_wrong = |enclosing: &&Enclosing| {
+            enclosing.kind.is_some_and(|kind| !is_allowed(kind))
                 && enclosing.extent.is_none_or(|extent| extent > 1)
                 && iter.binding.mentions(enclosing.var)
-        });
-        if let Some(&Enclosing { var, kind: Some(kind), .. }) = wrong {
-            let name = self.report.variable(var);
+        };
+        if let Some(&Enclosing { var, kind: Some(kind), .. }) = self.variables.iter().find(is_wrong) {
+            let (name, kind) = (self.report.variable(var), kind.text());
             self.error(
                 Entity::Variable(iter.var),
-                format!("loop `{name}` is {} and executes the points of a reduction", kind.text()),
+                format!("loop `{name}` is {kind} and executes the points of {points}"),
             );
         }
     }
@@ -364,13 +342,9 @@ impl Walk<'_, '_> {
             self.error(entity, "a vector is stored to a single element".to_owned());
         }
         self.check_lanes(&place);
-        let reduced = self.reduce_iters.iter().copied();
-        let chosen: Vec<VarId> =
-            reduced.filter(|var| node.indices.iter().any(|index| index.mentions(*var))).collect();
         // Points that update elements in any order may choose them.
-        for var in chosen.into_iter().filter(|_| !node.is_atomic()) {
-            let name = self.report.variable(var);
-            self.error(entity, format!("reduction iterator `{name}` indexes a store of its own block"));
+        if !node.is_atomic() {
+            self.check_reduced(node, entity);
         }
         self.check_async(node, entity);
         self.check_atomic(node, target_lanes, entity);
@@ -378,6 +352,17 @@ impl Walk<'_, '_> {
         if let Some(access) = self.report.program.access(node.buffer).filter(|access| !access.is_written()) {
             let (name, access) = (self.report.buffer(node.buffer), access.text());
             self.error(entity, format!("`{name}` is an `{access}` parameter and cannot be stored to"));
+        }
+    }
+
+    /// All points of a reduction store to one element.
+    fn check_reduced(&mut self, node: &Store, entity: Entity) {
+        let reduced = self.reduce_iters.iter().copied();
+        for var in
+            reduced.filter(|var| node.indices.iter().any(|index| index.mentions(*var))).collect::<Vec<_>>()
+        {
+            let name = self.report.variable(var);
+            self.error(entity, format!("reduction iterator `{name}` indexes a store of its own block"));
         }
     }
 
@@ -397,7 +382,7 @@ impl Walk<'_, '_> {
 
     /// A store in one step combines one element with a value.
     fn check_atomic(&mut self, node: &Store, target_lanes: usize, entity: Entity) {
-        if node.is_atomic() && (reduction_of(node).is_none() || target_lanes > 0) {
+        if node.is_atomic() && (lone_update(node).is_none() || target_lanes > 0) {
             let name = self.report.buffer(node.buffer);
             self.error(entity, format!("an atomic store does not update one element of `{name}`"));
         }
@@ -500,5 +485,14 @@ impl Walk<'_, '_> {
                 self.error(entity, format!("buffer `{name}` is loaded, but nothing stores to it"));
             }
         }
+    }
+}
+
+/// Whether the iterations of a loop may combine values in one element that they do not update in one step.
+fn may_reduce(kind: LoopKind) -> bool {
+    match kind {
+        LoopKind::Serial | LoopKind::Unrolled | LoopKind::Vectorized => true,
+        LoopKind::Parallel => false,
+        LoopKind::Bound(axis) => !axis.is_of_grid() || axis == ThreadAxis::ThreadX,
     }
 }

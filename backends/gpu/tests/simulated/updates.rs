@@ -45,6 +45,19 @@ fn each_thread_updates_integers_in_one_step() {
 }
 
 #[test]
+fn updates_without_an_instruction_keep_their_order() {
+    for (dtype, combined) in [("i8", "$h + $x"), ("u16", "max($h, $x)"), ("i32", "$h * $x")] {
+        let program = parse(&scatter(dtype, combined, "", [61, 3, 5]));
+        let schedule = schedule_by_default(&program, Target::generic_gpu());
+        let flat = lowered(schedule.program());
+        let call = Call::random(&program, &[], 3);
+        let code = call.compare(&flat);
+        assert!(!code.ptx.contains("red."), "{}", code.ptx);
+        assert_eq!(call.simulated(&flat, &code).tensors, call.interpreted(&program), "{program}");
+    }
+}
+
+#[test]
 fn sums_of_floats_keep_their_order_unless_the_kernel_has_an_accuracy() {
     for (accuracy, is_atomic) in [("", false), (" accuracy 0.001", true)] {
         let program = parse(&scatter("f32", "$h + $x", accuracy, [200, 3, 7]));

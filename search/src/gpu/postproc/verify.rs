@@ -1,8 +1,9 @@
 //! Checks a candidate against limits of the machine before it is compiled.
 
+use tilewright_core::analysis::block::{reduction_of, stores};
 use tilewright_core::program::Program;
 use tilewright_core::schedule::ScheduleError;
-use tilewright_core::target::RunContext;
+use tilewright_core::target::{GpuTarget, RunContext};
 
 use crate::gpu::features::kernels;
 use crate::space::postproc::Rejection;
@@ -17,7 +18,8 @@ const MAX_REGISTERS: f64 = 1.0;
 /// The most blocks of threads along the first axis of a grid.
 const MAX_GRID: f64 = ((1_u64 << 31) - 1) as f64;
 
-/// Rejects programs whose blocks of threads cannot be launched, or whose threads need more registers than there are.
+/// Rejects programs whose blocks of threads cannot be launched, whose threads need more registers than there are, or whose atomic updates have no
+/// instruction.
 ///
 /// # Errors
 /// The reason, in a word.
@@ -43,5 +45,12 @@ pub(crate) fn verify_limits(program: &Program, context: &RunContext) -> Result<(
             return Err(Rejection("unroll_too_large"));
         }
     }
-    Ok(())
+    if has_instructions_for_updates(program) { Ok(()) } else { Err(Rejection("no_atomic_update")) }
+}
+
+fn has_instructions_for_updates(program: &Program) -> bool {
+    stores(&program.body).into_iter().filter(|store| store.is_atomic()).all(|store| {
+        reduction_of(store)
+            .is_some_and(|found| GpuTarget::updates_atomically(found.reducer, found.value.dtype()))
+    })
 }

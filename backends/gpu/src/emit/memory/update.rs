@@ -3,7 +3,9 @@
 use tilewright_core::analysis::block::{Reducer, reduction_of};
 use tilewright_core::dtype::DType;
 use tilewright_core::stmt::Store;
+use tilewright_core::target::GpuTarget;
 
+use crate::emit::value::ordered_type;
 use crate::emit::{Generator, Outcome, Place, Storage, unsupported};
 use crate::ptx::table::{Combination, Op, Space};
 use crate::ptx::types::Type;
@@ -18,7 +20,8 @@ impl Generator<'_> {
         };
         let dtype = self.program.buffer(store.buffer).dtype;
         let found = reduction_of(store).ok_or_else(|| self.broken("an atomic store is no update"))?;
-        let (how, ty) = combination(found.reducer, dtype).ok_or_else(|| {
+        let is_known = GpuTarget::updates_atomically(found.reducer, dtype);
+        let (how, ty) = combination(found.reducer, dtype).filter(|_| is_known).ok_or_else(|| {
             unsupported(format!("an update in one step by `{}` of {dtype}", found.reducer.op().text()))
         })?;
         let index = self.single_index(&store.indices)?;
@@ -30,26 +33,21 @@ impl Generator<'_> {
     }
 }
 
-/// The instruction that combines elements of a type.
+/// The instruction that combines elements of a type, which the target has.
 fn combination(reducer: Reducer, dtype: DType) -> Option<(Combination, Type)> {
-    let ordered = match dtype {
-        DType::I32 => Type::S32,
-        DType::U32 => Type::U32,
-        DType::I64 => Type::S64,
-        DType::U64 => Type::U64,
-        DType::F32 | DType::F64 if reducer == Reducer::Sum => Type::F32,
-        _ => return None,
-    };
-    let summed = match dtype {
-        DType::F32 => Type::F32,
-        DType::F64 => Type::F64,
-        _ if dtype.bytes() == 8 => Type::U64,
-        _ => Type::U32,
-    };
     match reducer {
-        Reducer::Sum => Some((Combination::Add, summed)),
-        Reducer::Min | Reducer::Minimum => Some((Combination::Min, ordered)),
-        Reducer::Max | Reducer::Maximum => Some((Combination::Max, ordered)),
+        Reducer::Sum => Some((Combination::Add, unsigned(ordered_type(dtype)))),
+        Reducer::Min | Reducer::Minimum => Some((Combination::Min, ordered_type(dtype))),
+        Reducer::Max | Reducer::Maximum => Some((Combination::Max, ordered_type(dtype))),
         Reducer::Product => None,
+    }
+}
+
+/// The type that stands for both signs in sums.
+const fn unsigned(ty: Type) -> Type {
+    match ty {
+        Type::S32 => Type::U32,
+        Type::S64 => Type::U64,
+        _ => ty,
     }
 }

@@ -28,7 +28,7 @@ pub(in crate::lower) fn contract_products(
 fn contract_stmt(stmt: &mut Stmt) {
     match stmt {
         Stmt::Intrinsic(_) | Stmt::Barrier | Stmt::Copies(_) | Stmt::Shuffle(_) => return,
-        // What is added in one step is a value of its own.
+        // A fused product would hide that the store updates its own element.
         Stmt::Store(node) if node.is_atomic() => return,
         Stmt::Store(node) => {
             if let Some(value) = contract(&node.value) {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::analysis::block::{Reducer, Reduction, loads_in, reduction};
+use crate::analysis::block::{Reducer, Reduction, lone_update, single_store};
 use crate::analysis::scope::{blocks, loops_around};
 use crate::expr::{BinaryOp, Expr};
 use crate::ids::{BufferId, LoopId, VarId};
@@ -14,7 +14,7 @@ use crate::schedule::find::{require_block, root_position};
 use crate::schedule::prim::{Context, Outputs, Primitive};
 use crate::schedule::{BlockRv, LoopRv, Schedule, ScheduleError, Value};
 use crate::stmt::{Annotations, Block, For, Guard, Iter, IterKind, LoopKind, Stmt};
-use crate::visit::{for_each_load_in_index, listed, substitute_stmt};
+use crate::visit::{listed, substitute_stmt};
 
 /// Gives each iteration of a loop over ordered updates a private copy of the buffer, so that the iterations are independent: a new
 /// block clears the copies before, and another one combines them with the buffer afterwards.
@@ -104,15 +104,8 @@ impl Primitive for Privatize {
 
 /// The updates of a block, if they give the same result in any order.
 fn updates(block: &Block) -> Option<Reduction<'_>> {
-    let found = reduction(block).filter(|_| block.init.is_none())?;
-    let mut reads_itself = false;
-    for index in &found.store.indices {
-        for_each_load_in_index(index, &mut |buffer, _| reads_itself |= buffer == found.store.buffer);
-    }
-    let mut loads = Vec::new();
-    loads_in(found.value, &mut loads);
-    reads_itself |= loads.iter().any(|load| load.buffer == found.store.buffer);
-    (found.value.dtype().is_int() && !reads_itself).then_some(found)
+    let found = lone_update(single_store(block)?)?;
+    (block.init.is_none() && found.value.dtype().is_int()).then_some(found)
 }
 
 /// Checks the preconditions; the answer is the loops around the block, without their bodies.

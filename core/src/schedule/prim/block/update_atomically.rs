@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::analysis::block::{Reducer, Reduction, loads, reads, reduction_of, stores, writes};
+use crate::analysis::block::{Reducer, Reduction, loads, lone_update, reads, stores, writes};
 use crate::analysis::scope::{blocks, loops_around};
 use crate::program::Program;
 use crate::schedule::argument::{Argument, ArgumentVisitor};
@@ -80,7 +80,8 @@ impl Primitive for UpdateAtomically {
 fn update(block: &Block) -> Option<Reduction<'_>> {
     let stores = stores(&block.body);
     let [store] = stores[..] else { return None };
-    let found = reduction_of(store).filter(|_| block.init.is_none())?;
+    let found = lone_update(store).filter(|_| block.init.is_none())?;
+    // Conditions around it read no element either.
     let own = loads(&block.body).into_iter().filter(|load| load.buffer == store.buffer).count();
     (own == 1).then_some(found)
 }
