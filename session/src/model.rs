@@ -39,7 +39,7 @@ pub(crate) struct Graph {
     constants: FxHashMap<ValueId, Constant>,
     pub(crate) forms: Forms,
     pub(crate) kernels: Kernels,
-    pub(crate) engines: Engines,
+    pub(crate) engines: Arc<Engines>,
     pub(crate) buckets: Buckets,
     pub(crate) info: Info,
 }
@@ -201,7 +201,7 @@ impl Model {
             constants: FxHashMap::default(),
             forms: Forms::default(),
             kernels: Kernels::default(),
-            engines: Engines::default(),
+            engines: Arc::default(),
             buckets: Buckets::default(),
             info,
             module: Module::default(),

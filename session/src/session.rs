@@ -83,8 +83,8 @@ pub struct Session {
     interruption: Interruption,
     /// Where it runs, unless that is the host.
     device: Option<OnDevice>,
-    /// The parts of a graph that decides while it runs, on the device.
-    engines: Engines,
+    /// The parts of a graph that decides while it runs: those of the model on the host, and its own on a device, whose plans are others.
+    engines: Arc<Engines>,
 }
 
 impl Session {
@@ -98,7 +98,7 @@ impl Session {
             iterations: MOST_ITERATIONS,
             interruption: Interruption::default(),
             device: None,
-            engines: Engines::default(),
+            engines: Arc::clone(&model.graph.engines),
         }
     }
 
@@ -109,7 +109,8 @@ impl Session {
         if device.id() == DeviceId::DEFAULT {
             return Session::new(model);
         }
-        Session { device: Some(OnDevice::new(device.clone())), ..Session::new(model) }
+        let device = Some(OnDevice::new(device.clone()));
+        Session { device, engines: Arc::default(), ..Session::new(model) }
     }
 
     /// Sets how many iterations one loop of the model may have; 2²⁴ at first. A run whose loop has more fails.
@@ -200,7 +201,7 @@ impl Session {
                     Action::Evaluate { .. } => None,
                 })
                 .collect(),
-            None => self.model.graph.engines.kernels(),
+            None => self.engines.kernels(),
         };
         let mut uses: Vec<KernelUse> = Vec::new();
         for (kernel, dims) in used {
@@ -277,10 +278,8 @@ impl Session {
     /// Runs a graph that decides while it runs.
     fn interpret(&mut self, inputs: &[&HostTensor], clock: Option<&Clock>) -> Result<Outputs, Error> {
         let graph = &self.model.graph;
-        // Plans of another device are not those of the model.
-        let engines = if self.device.is_some() { &self.engines } else { &graph.engines };
         let device = self.device.as_mut().map(Mutex::new);
-        let engine = KernelEngine { graph, engines, clock, device };
+        let engine = KernelEngine { graph, engines: &self.engines, clock, device };
         let arguments = inputs.iter().map(|&input| Value::Tensor(input.clone())).collect();
         let interpreter = Interpreter::new(&graph.module)
             .engine(&engine)

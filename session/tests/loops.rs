@@ -1,6 +1,7 @@
 //! Loops whose bodies have parts that a plan takes and parts that only the data decide.
 
 mod recurrence;
+mod support;
 
 // Brings the CPU.
 use tilewright as _;
@@ -10,7 +11,8 @@ use tilewright_graph::ir::{Function, Loop, Module, Type};
 use tilewright_graph::tensor::{ElementType, HostTensor};
 use tilewright_session::{Error, Model, Session};
 
-use recurrence::{call, numbers, recurrence};
+use recurrence::recurrence;
+use support::{call, numbers};
 
 fn interpret(function: &Function, arguments: Vec<HostTensor>) -> Vec<HostTensor> {
     let module = Module { functions: [(function.name.clone(), function.clone())].into() };
@@ -55,7 +57,7 @@ fn a_loop_without_end_is_limited_and_interrupted() {
     graph.parameter("number", Type::fixed(ElementType::I64, &[]));
     let condition = graph.parameter("condition", Type::fixed(ElementType::Bool, &[]));
     let inner = graph.parameter("inner", Type::fixed(ElementType::F32, &[1, 6]));
-    let next = call(&mut graph, "tanh", &[inner]);
+    let next = call(&mut graph, "tanh", &[inner], &[]);
     let body = graph.close_body(vec![condition, next]).unwrap();
     let repeated = Loop { trip_count: None, condition: None, carried: vec![state], body };
     let results = graph.repeat(repeated).unwrap();

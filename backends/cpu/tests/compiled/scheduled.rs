@@ -94,8 +94,10 @@ fn threads_update_private_copies() {
 /// Threads update one histogram in single steps, of integers of every size.
 #[test]
 fn threads_update_in_single_steps() {
+    use tilewright_core::dtype::DType;
     use tilewright_core::schedule::Schedule;
     use tilewright_core::target::Target;
+    use tilewright_core::tensor::AnyTensor;
 
     for dtype in ["i8", "u8", "i16", "u16", "i32", "u32", "i64", "u64"] {
         for combined in ["$h + $x", "max($h, $x)", "min($h, $x)"] {
@@ -115,14 +117,10 @@ fn threads_update_in_single_steps() {
             schedule.parallel(parts[0]).expect("each update is one step");
             let flat = lower(schedule.program(), &LowerOptions::default()).expect("it is legal");
             let kernel = compile(host(), &flat);
-            let elements =
-                [(tilewright_core::dtype::DType::U32, 1003), (dtype.parse().expect("a type"), 1003)];
-            let last = [(elements[1].0, 7)];
-            let tensors = (4..).zip(elements.into_iter().chain(last));
-            let tensors = tensors.map(|(seed, (dtype, len))| {
-                tilewright_core::tensor::AnyTensor::random(dtype, &[len], seed).expect("it fits")
-            });
-            let call = Call { tensors: tensors.collect(), ..Call::default() };
+            let random = |dtype, len, seed| AnyTensor::random(dtype, &[len], seed).expect("it fits");
+            let element: DType = dtype.parse().expect("a type");
+            let tensors = vec![random(DType::U32, 1003, 4), random(element, 1003, 5), random(element, 7, 6)];
+            let call = Call { tensors, ..Call::default() };
             let mut expected = call.tensors.clone();
             tilewright_core::interp::run(&unscheduled, &[], &[], &mut expected).expect("all places exist");
             for threads in [1, 2, 4] {
