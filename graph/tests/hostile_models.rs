@@ -181,6 +181,36 @@ fn short_files_with_huge_results_are_read() {
     assert!(import(model.encode_to_vec()));
 }
 
+/// A tensor of zeros.
+fn zeros(name: &str, dims: &[i64]) -> TensorProto {
+    let count = dims.iter().product::<i64>() as usize;
+    TensorProto {
+        dims: dims.to_vec(),
+        data_type: data_type::FLOAT,
+        name: name.to_owned(),
+        float_data: vec![0.0; count],
+        ..TensorProto::default()
+    }
+}
+
+#[test]
+fn rotations_of_nothing_or_by_no_angle_are_refused() {
+    for (width, pairs) in [(4, 0), (0, 2), (0, 0)] {
+        let tables = ["cosines", "sines"].map(|name| zeros(name, &[1, 2, pairs]));
+        let graph = GraphProto {
+            node: vec![node("RotaryEmbedding", &["heads", "cosines", "sines"], &["turned"], vec![])],
+            initializer: [vec![zeros("heads", &[1, 2, width])], tables.to_vec()].concat(),
+            output: vec![value("turned")],
+            ..GraphProto::default()
+        };
+        let opset_import = vec![OperatorSetIdProto { domain: String::new(), version: 23 }];
+        let model = ModelProto { ir_version: 8, graph: Some(graph), opset_import, ..ModelProto::default() };
+        let error =
+            Model::from_bytes(model.encode_to_vec().into()).unwrap().import().unwrap_err().to_string();
+        assert!(error.contains("num_heads"), "{error}");
+    }
+}
+
 #[test]
 fn cycles_and_missing_values_are_named() {
     let graph = GraphProto {

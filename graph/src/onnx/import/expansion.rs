@@ -2,7 +2,7 @@
 
 use crate::build::GraphBuilder;
 use crate::ir::{Attribute, Attributes, ValueId};
-use crate::onnx::import::upgrade::{Node, Refusal};
+use crate::onnx::import::upgrade::{Node, Refusal, known_extent};
 use crate::tensor::{ElementType, HostTensor};
 
 /// A node, and the graph that calls are added to.
@@ -41,11 +41,12 @@ impl Expansion<'_, '_> {
 
     /// An attribute that is an integer, if it is given.
     pub(super) fn int(&mut self, name: &str) -> Result<Option<i64>, Refusal> {
-        match self.node.attributes.take(name) {
-            None => Ok(None),
-            Some(Attribute::Int(value)) => Ok(Some(value)),
-            Some(_) => Err(Refusal(format!("attribute {name} must be an integer"))),
-        }
+        self.node.int(name)
+    }
+
+    /// As [`Node::count`].
+    pub(super) fn count(&mut self, name: &str) -> Result<Option<i64>, Refusal> {
+        self.node.count(name)
     }
 
     /// An attribute that is a number, if it is given.
@@ -114,9 +115,9 @@ impl Expansion<'_, '_> {
         extents.map(<[_]>::len).ok_or_else(|| Refusal(format!("the rank of {name} must be known")))
     }
 
-    /// An extent of a value, where it is a number.
+    /// An extent of a value, where it is a number. One that no tensor has counts as unknown.
     pub(super) fn known(&self, value: ValueId, dimension: usize) -> Option<i64> {
-        self.builder.ty(value).extents()?.get(dimension)?.as_constant()
+        known_extent(self.builder.ty(value).extents()?.get(dimension)?)
     }
 
     /// The element type of a value.

@@ -7,6 +7,7 @@ use crate::build::GraphBuilder;
 use crate::ir::{Attribute, Attributes, ValueId};
 use crate::onnx::import::{meaning, quantised};
 use crate::operator;
+use crate::symbolic::SymInt;
 use crate::tensor::{ElementType, HostTensor};
 
 /// Why a node cannot be translated.
@@ -24,6 +25,30 @@ pub(super) struct Node<'n> {
     pub(super) attributes: Attributes,
     /// Whether each output has a name, so that something may read it.
     pub(super) used: Vec<bool>,
+}
+
+/// The greatest extent that is reckoned with: sums and products of two do not overflow.
+pub(super) const GREATEST_EXTENT: i64 = i32::MAX as i64;
+
+/// An extent that is a number. One that no tensor has counts as unknown.
+pub(super) fn known_extent(extent: &SymInt) -> Option<i64> {
+    extent.as_constant().filter(|&extent| extent <= GREATEST_EXTENT)
+}
+
+impl Node<'_> {
+    /// An attribute that is an integer, if it is given.
+    pub(super) fn int(&mut self, name: &str) -> Result<Option<i64>, Refusal> {
+        match self.attributes.take(name) {
+            None => Ok(None),
+            Some(Attribute::Int(value)) => Ok(Some(value)),
+            Some(_) => Err(Refusal(format!("attribute {name} must be an integer"))),
+        }
+    }
+
+    /// An attribute that counts elements or dimensions, if it is given. More than any tensor has is as good as the greatest extent.
+    pub(super) fn count(&mut self, name: &str) -> Result<Option<i64>, Refusal> {
+        Ok(self.int(name)?.map(|count| count.clamp(-GREATEST_EXTENT, GREATEST_EXTENT)))
+    }
 }
 
 /// The newest name of an operator that was renamed, or has another name in files of ONNX Runtime.

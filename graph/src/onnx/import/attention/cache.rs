@@ -11,7 +11,7 @@ use crate::tensor::ElementType;
 pub(super) fn tensor_scatter(node: &mut Expansion<'_, '_>) -> Translated {
     let (buffer, new) = (node.input(0)?, node.input(1)?);
     let rank = node.rank(buffer, "the buffer")?;
-    let along = node.int("axis")?.unwrap_or(-2);
+    let along = node.count("axis")?.unwrap_or(-2);
     let along = if along < 0 { along + rank as i64 } else { along };
     if !(1..rank as i64).contains(&along) {
         return Err(Refusal(format!("attribute axis must name a dimension behind the first one of {rank}")));

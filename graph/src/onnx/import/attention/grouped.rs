@@ -36,14 +36,14 @@ pub(super) fn grouped_query(node: &mut Expansion<'_, '_>) -> Translated {
         return Err(Refusal("attribute smooth_softmax must be 0".to_owned()));
     }
     let heads = |node: &mut Expansion<'_, '_>, name: &str| {
-        let heads = node.int(name)?.filter(|&heads| heads > 0);
+        let heads = node.count(name)?.filter(|&heads| heads > 0);
         heads.ok_or_else(|| Refusal(format!("attribute {name} must be above 0")))
     };
     let heads = [heads(node, "num_heads")?, heads(node, "kv_num_heads")?];
     // Zero stands for the usual scale.
     let scale = node.float("scale")?.filter(|&scale| scale != 0.0);
     let cap = node.float("softcap")?.unwrap_or(0.0);
-    let window = node.int("local_window_size")?.filter(|&window| window > 0);
+    let window = node.count("local_window_size")?.filter(|&window| window > 0);
     let [mut queries, mut keys, values] = heads_of(node, heads)?;
     let sequences = Sequences::of(node, queries)?;
     if node.int("do_rotary")?.unwrap_or(0) != 0 {

@@ -23,11 +23,11 @@ const AFTER_MASK: i64 = 2;
 const AFTER_SOFTMAX: i64 = 3;
 
 pub(super) fn attention(node: &mut Expansion<'_, '_>) -> Translated {
-    let heads = [node.int("q_num_heads")?, node.int("kv_num_heads")?];
+    let heads = [node.count("q_num_heads")?, node.count("kv_num_heads")?];
     let is_causal = node.int("is_causal")?.unwrap_or(0) != 0;
     let cap = node.float("softcap")?.unwrap_or(0.0);
     let stage = node.int("qk_matmul_output_mode")?.unwrap_or(0);
-    let windows = [node.int("left_window_size")?, node.int("right_window_size")?];
+    let windows = [node.count("left_window_size")?, node.count("right_window_size")?];
     let scale = node.float("scale")?;
     // Softmax is computed in `f32` at least.
     node.int("softmax_precision")?;

@@ -111,8 +111,8 @@ pub(super) fn runtime(node: &mut Expansion<'_, '_>) -> Translated {
 /// Turns the heads of the first input.
 fn embed(node: &mut Expansion<'_, '_>, tables: [ValueId; 2], positions: Option<ValueId>) -> Translated {
     let is_interleaved = node.int("interleaved")?.unwrap_or(0) != 0;
-    let heads = node.int("num_heads")?.filter(|&heads| heads > 0);
-    let turned = node.int("rotary_embedding_dim")?.filter(|&turned| turned > 0);
+    let heads = node.count("num_heads")?.filter(|&heads| heads > 0);
+    let turned = node.count("rotary_embedding_dim")?.filter(|&turned| turned > 0);
     let x = node.input(0)?;
     let is_joined = node.rank(x, "the heads")? == 3;
     let along = [("axis", Attribute::Int(0))];
@@ -139,7 +139,7 @@ fn embed(node: &mut Expansion<'_, '_>, tables: [ValueId; 2], positions: Option<V
     let width = node.known(x, 2).ok_or_else(|| Refusal("the width of the heads must be known".to_owned()))?;
     let heads = match (heads, pairs) {
         (Some(heads), _) => heads,
-        (None, Some(pairs)) if width % (2 * pairs) == 0 => width / (2 * pairs),
+        (None, Some(pairs)) if pairs > 0 && width > 0 && width % (2 * pairs) == 0 => width / (2 * pairs),
         _ => return Err(Refusal("attribute num_heads is missing".to_owned())),
     };
     let split = [Extent::Of(x, 0), Extent::Of(x, 1), Extent::Fixed(heads), Extent::Fixed(width / heads)];

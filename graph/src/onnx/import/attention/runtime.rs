@@ -3,7 +3,7 @@
 use super::{Parts, Translated};
 use crate::ir::{Attribute, ValueId};
 use crate::onnx::import::expansion::{Expansion, Extent};
-use crate::onnx::import::upgrade::Refusal;
+use crate::onnx::import::upgrade::{GREATEST_EXTENT, Refusal};
 use crate::tensor::ElementType;
 
 /// The number that is added to scores of padding if the attribute `mask_filter_value` is missing.
@@ -29,7 +29,7 @@ struct Shared {
 
 impl Shared {
     fn of(node: &mut Expansion<'_, '_>) -> Result<Self, Refusal> {
-        let heads = node.int("num_heads")?.filter(|&heads| heads > 0);
+        let heads = node.count("num_heads")?.filter(|&heads| heads > 0);
         Ok(Shared {
             heads: heads.ok_or_else(|| Refusal("attribute num_heads must be above 0".to_owned()))?,
             filter: f64::from(node.float("mask_filter_value")?.unwrap_or(USUAL_FILTER)),
@@ -129,7 +129,9 @@ pub(super) fn attention(node: &mut Expansion<'_, '_>) -> Translated {
     let width =
         node.known(weights, 1).ok_or_else(|| Refusal("the width of the weights must be known".to_owned()))?;
     let widths = match node.node.attributes.take("qkv_hidden_sizes") {
-        Some(Attribute::Ints(widths)) if widths.len() == 3 => widths,
+        Some(Attribute::Ints(widths)) if widths.len() == 3 => {
+            widths.into_iter().map(|width| width.clamp(0, GREATEST_EXTENT)).collect()
+        }
         None | Some(Attribute::Ints(_)) => vec![width / 3; 3],
         Some(_) => return Err(Refusal("attribute qkv_hidden_sizes must be integers".to_owned())),
     };

@@ -4,7 +4,7 @@
 
 use super::{Quantised, Translated};
 use crate::ir::{Attribute, Attributes, ValueId};
-use crate::onnx::import::upgrade::Refusal;
+use crate::onnx::import::upgrade::{Refusal, known_extent};
 use crate::tensor::{ElementType, HostTensor};
 
 /// The integers of a table.
@@ -25,7 +25,7 @@ impl Table {
         let data = node.input(0)?;
         let ty = node.builder.ty(data);
         let extents: Option<Vec<i64>> =
-            ty.extents().and_then(|extents| extents.iter().map(|extent| extent.as_constant()).collect());
+            ty.extents().and_then(|extents| extents.iter().map(known_extent).collect());
         let (Some(element), Some(extents)) = (ty.element(), extents) else {
             return Err(Refusal("the extents of the table must be known".to_owned()));
         };

@@ -74,11 +74,7 @@ impl Quantised<'_, '_> {
     }
 
     fn int(&mut self, name: &str, default: i64) -> Result<i64, Refusal> {
-        match self.node.attributes.take(name) {
-            None => Ok(default),
-            Some(Attribute::Int(value)) => Ok(value),
-            Some(_) => Err(Refusal(format!("attribute {name} must be an integer"))),
-        }
+        Ok(self.node.count(name)?.unwrap_or(default))
     }
 
     fn call(
