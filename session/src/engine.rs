@@ -22,6 +22,7 @@ use crate::plan::{Memory, OnDevice, Plan, build_part, name};
 use crate::plans::Plans;
 use crate::prepare::{Computed, Input, Known, Prepared, inputs, prepare};
 use crate::profile::{Clock, Way};
+use crate::uses::Uses;
 
 /// A group with the element types and shapes of its inputs.
 type Key = (ValueId, Vec<(ElementType, Vec<usize>)>);
@@ -48,24 +49,6 @@ pub(crate) struct Engines {
     memories: Mutex<Vec<Memory>>,
 }
 
-impl Engines {
-    /// The kernels with their dimensions, once for each group and shape of its inputs.
-    pub(crate) fn kernels(&self) -> Vec<(Arc<Kernel>, Vec<i64>)> {
-        let entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut entries: Vec<(&Key, &Entry)> = entries.iter().collect();
-        entries.sort_by(|(a, _), (b, _)| (a.0.index(), shapes(a)).cmp(&(b.0.index(), shapes(b))));
-        entries
-            .into_iter()
-            .filter_map(|(_, entry)| entry.as_ref().ok())
-            .map(|entry| (Arc::clone(&entry.1), entry.0.instance.dims.clone()))
-            .collect()
-    }
-}
-
-fn shapes((_, inputs): &Key) -> Vec<&[usize]> {
-    inputs.iter().map(|(_, shape)| &shape[..]).collect()
-}
-
 /// How many groups with shapes are kept. A graph whose shapes never repeat would fill the memory.
 const MOST_ENTRIES: usize = 1 << 14;
 
@@ -78,6 +61,8 @@ pub(crate) struct KernelEngine<'m> {
     pub(crate) engines: &'m Engines,
     /// Measures steps.
     pub(crate) clock: Option<&'m Clock>,
+    /// Counts kernels.
+    pub(crate) uses: Option<&'m Uses>,
     /// Where parts run that have a plan, unless that is the host.
     pub(crate) device: Option<Mutex<&'m mut OnDevice>>,
 }
@@ -172,6 +157,9 @@ impl Engine for KernelEngine<'_> {
                 return Ok(None);
             }
         };
+        if let Some(uses) = self.uses {
+            uses.count(&entry.1, &entry.0.instance.dims);
+        }
         let start = self.clock.map(|_| Instant::now());
         let results = self.call(&entry.0, &entry.1, &given)?;
         if let (Some(clock), Some(start)) = (self.clock, start) {
@@ -207,6 +195,9 @@ impl KernelEngine<'_> {
 
     /// The results of a part by its plan.
     fn follow(&self, plan: &Arc<Plan>, inputs: &[&HostTensor]) -> Result<Vec<HostTensor>, Error> {
+        if let Some(uses) = self.uses {
+            uses.count_steps(plan);
+        }
         if let Some(device) = &self.device {
             let mut device = device.lock().unwrap_or_else(PoisonError::into_inner);
             return device.run(plan, self.graph, inputs, self.clock);

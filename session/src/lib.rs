@@ -19,6 +19,7 @@
 //! | `prepare` | from a group and the shapes of its inputs to a kernel |
 //! | `kernels` | kernels by their programs: equal programs share one |
 //! | `profile` | where the time of a run goes |
+//! | `uses` | which kernels a call runs, and how often |
 //! | `engine` | kernels below the graph's interpreter |
 //! | [`npy`] | NumPy's files of one tensor |
 
@@ -37,6 +38,7 @@ mod prepare;
 mod profile;
 mod recorded;
 mod session;
+mod uses;
 mod warm;
 
 pub use buckets::{Bucket, sizes};
@@ -45,9 +47,10 @@ pub use folder::pack;
 pub use interruption::Interruption;
 pub use model::{Info, Model, Port};
 pub use profile::{Profile, StepTime};
-pub use session::{KernelUse, Outputs, Session};
+pub use session::{Outputs, Session};
 pub use tilewright_graph::ir::{Shape, Type};
 pub use tilewright_graph::pass::StaysFloat;
 pub use tilewright_graph::symbolic::SymInt;
 pub use tilewright_graph::tensor::{ElementType, HostTensor};
+pub use uses::KernelUse;
 pub use warm::stand_in;

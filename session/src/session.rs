@@ -11,15 +11,15 @@ use tilewright_graph::symbolic::SymInt;
 use tilewright_graph::tensor::HostTensor;
 use tilewright_runtime::DeviceId;
 use tilewright_runtime::devices::DeviceHandle;
-use tilewright_runtime::kernel::Kernel;
 
 use crate::engine::{Engines, KernelEngine};
 use crate::error::Error;
 use crate::interruption::Interruption;
 use crate::model::{MAIN, Model};
-use crate::plan::{Action, Memory, OnDevice, Plan, build};
+use crate::plan::{Memory, OnDevice, Plan, build};
 use crate::plans::Plans;
 use crate::profile::{Clock, Profile};
+use crate::uses::{KernelUse, Uses};
 
 /// The results of a run: tensors with their names, in the model's order. The elements of an output `NAME` that is a sequence are results
 /// `NAME[0]`, `NAME[1]` and so on; an optional output without a value has no result.
@@ -59,17 +59,6 @@ impl std::ops::Index<usize> for Outputs {
     fn index(&self, place: usize) -> &HostTensor {
         &self.0[place].1
     }
-}
-
-/// A kernel of a model at the sizes of a call.
-#[derive(Clone)]
-pub struct KernelUse {
-    /// The kernel.
-    pub kernel: Arc<Kernel>,
-    /// The values of its dimensions, in the order of [`Kernel::dims`].
-    pub dims: Vec<i64>,
-    /// How many steps of the call run it.
-    pub steps: usize,
 }
 
 /// Runs a model. One session runs one call at a time; several sessions of one model run at the same time.
@@ -154,7 +143,7 @@ impl Session {
             return Ok(());
         }
         let Some(plan) = self.plan(&inputs) else {
-            *outputs = self.interpret(&inputs, None)?;
+            *outputs = self.interpret(&inputs, None, None)?;
             return Ok(());
         };
         plan.follow(&self.model.graph, &inputs, &mut self.memory, None)?;
@@ -184,34 +173,23 @@ impl Session {
         Ok((outputs, clock.profile(start.elapsed())))
     }
 
-    /// The kernels that a call with these inputs runs, for tuning them. The call is made. Of a graph that decides while it runs, these
-    /// are the kernels of all calls so far, each counted once for each group of its graph.
+    /// The kernels that a call with these inputs runs, for tuning them, in the order of their first runs. The call is made.
     ///
     /// # Errors
     /// As [`Session::run`].
     pub fn kernels(&mut self, inputs: &[(&str, &HostTensor)]) -> Result<Vec<KernelUse>, Error> {
-        self.run(inputs)?;
         let inputs = self.arrange(inputs)?;
-        let used: Vec<(Arc<Kernel>, Vec<i64>)> = match self.plan(&inputs) {
-            Some(plan) => plan
-                .steps
-                .iter()
-                .filter_map(|step| match &step.action {
-                    Action::Kernel(kernel, dims) => Some((Arc::clone(kernel), dims.to_vec())),
-                    Action::Evaluate { .. } => None,
-                })
-                .collect(),
-            None => self.engines.kernels(),
-        };
-        let mut uses: Vec<KernelUse> = Vec::new();
-        for (kernel, dims) in used {
-            let known = |known: &&mut KernelUse| Arc::ptr_eq(&known.kernel, &kernel) && known.dims == dims;
-            match uses.iter_mut().find(known) {
-                Some(known) => known.steps += 1,
-                None => uses.push(KernelUse { kernel, dims, steps: 1 }),
+        let uses = Uses::default();
+        match self.plan(&inputs) {
+            Some(plan) => {
+                self.follow(&inputs, None)?;
+                uses.count_steps(&plan);
+            }
+            None => {
+                self.interpret(&inputs, None, Some(&uses))?;
             }
         }
-        Ok(uses)
+        Ok(uses.into_kernels())
     }
 
     /// The size of the arena, in bytes.
@@ -227,7 +205,7 @@ impl Session {
                 plan.follow(graph, inputs, &mut self.memory, clock)?;
                 self.outputs(&plan, inputs)
             }
-            (None, _) => self.interpret(inputs, clock),
+            (None, _) => self.interpret(inputs, clock, None),
             (Some(plan), Some(device)) => {
                 let results = device.run(&plan, graph, inputs, clock)?;
                 let names = self.model.info().outputs.iter().map(|port| port.name.clone());
@@ -275,11 +253,16 @@ impl Session {
         Ok(Outputs(tensors.collect::<Result<Vec<_>, Error>>()?))
     }
 
-    /// Runs a graph that decides while it runs.
-    fn interpret(&mut self, inputs: &[&HostTensor], clock: Option<&Clock>) -> Result<Outputs, Error> {
+    /// Runs a graph that decides while it runs. A clock measures each step, and `uses` counts each kernel.
+    fn interpret(
+        &mut self,
+        inputs: &[&HostTensor],
+        clock: Option<&Clock>,
+        uses: Option<&Uses>,
+    ) -> Result<Outputs, Error> {
         let graph = &self.model.graph;
         let device = self.device.as_mut().map(Mutex::new);
-        let engine = KernelEngine { graph, engines: &self.engines, clock, device };
+        let engine = KernelEngine { graph, engines: &self.engines, clock, uses, device };
         let arguments = inputs.iter().map(|&input| Value::Tensor(input.clone())).collect();
         let interpreter = Interpreter::new(&graph.module)
             .engine(&engine)

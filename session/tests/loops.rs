@@ -29,7 +29,7 @@ fn parts_around_what_the_data_decide_have_plans() {
     for count in [9i64, 3, 1, 0, 7, 9] {
         let (count, state) = (HostTensor::scalar(count), numbers(&[1, 6], 3));
         let (outputs, profile) = session.profile(&[("count", &count), ("state", &state)]).unwrap();
-        let expected = interpret(&function, vec![count, state]);
+        let expected = interpret(&function, vec![count.clone(), state.clone()]);
         assert_eq!(outputs.iter().count(), expected.len());
         for ((_, found), expected) in outputs.iter().zip(&expected) {
             assert_eq!(found.shape(), expected.shape());
@@ -44,7 +44,12 @@ fn parts_around_what_the_data_decide_have_plans() {
             of_name.map(|step| step.runs).sum::<usize>()
         };
         // The weights never change, and the product with its function is one kernel of a plan.
-        assert_eq!(runs("matmul"), expected[2].shape()[0], "{:?}", profile.steps);
+        let iterations = expected[2].shape()[0];
+        assert_eq!(runs("matmul"), iterations, "{:?}", profile.steps);
+        // The tuner weighs kernels by their runs.
+        let kernels = session.kernels(&[("count", &count), ("state", &state)]).unwrap();
+        let products = kernels.iter().filter(|one| one.kernel.name().starts_with("matmul"));
+        assert_eq!(products.map(|one| one.steps).sum::<usize>(), iterations);
     }
 }
 
