@@ -12,7 +12,8 @@ const USAGE: &str = "cargo xtask COMMAND
   test                 all tests of the workspace
   bless                rewrite golden files, documentation examples and macro messages
   cases N              the randomised tests with N cases each
-  fuzz TARGET SECONDS  a fuzz target of fuzz/
+  fuzz TARGET SECONDS [FOLDER ...]
+                       a fuzz target of fuzz/, beginning with the files in folders, which are only read
   additions            count the files that one more operator, rule, pass … touches";
 
 fn main() -> ExitCode {
@@ -23,7 +24,7 @@ fn main() -> ExitCode {
         ["test"] => cargo(&["test", "--workspace"], &[]),
         ["bless"] => bless(),
         ["cases", count] => cases(count),
-        ["fuzz", target, seconds] => fuzz(target, seconds),
+        ["fuzz", target, seconds, ref seeds @ ..] => fuzz(target, seconds, seeds),
         ["additions"] => additions::check(),
         _ => Err(Failure(USAGE.to_owned())),
     };
@@ -55,8 +56,9 @@ fn cases(count: &str) -> Result<(), Failure> {
 }
 
 /// Builds a fuzz target with coverage instrumentation by the installed toolchain, and runs it. The crates that it reaches
-/// have no unsafe code, so that a sanitizer would find nothing that debug assertions miss.
-fn fuzz(target: &str, seconds: &str) -> Result<(), Failure> {
+/// have no unsafe code, so that a sanitizer would find nothing that debug assertions miss. Its own corpus stays below `fuzz/`; it
+/// begins with the files of the folders in `seeds`, too.
+fn fuzz(target: &str, seconds: &str, seeds: &[&str]) -> Result<(), Failure> {
     seconds.parse::<u32>().map_err(|_| Failure(format!("`{seconds}` is no number of seconds")))?;
     let flags = [
         "--cfg=fuzzing",
@@ -77,5 +79,6 @@ fn fuzz(target: &str, seconds: &str) -> Result<(), Failure> {
     let corpus = format!("fuzz/corpus/{target}");
     std::fs::create_dir_all(&corpus).map_err(|error| Failure(format!("cannot make {corpus}: {error}")))?;
     let limit = format!("-max_total_time={seconds}");
-    step(&format!("{directory}/{host}/release/{target}"), &[&corpus, &limit], &[])
+    let arguments = [&[&*corpus, &*limit], seeds].concat();
+    step(&format!("{directory}/{host}/release/{target}"), &arguments, &[])
 }
