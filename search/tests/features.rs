@@ -96,6 +96,29 @@ fn conditions_that_all_lanes_decide_alike_are_no_comparisons() {
     assert_eq!(padded("(vi >= 1) & (vi < 9)"), [0.0, 0.0, 80.0]);
     assert_eq!(padded("(vi >= 1) & (vj < 4)"), [240.0, 80.0, 0.0]);
     assert_eq!(padded("n[vj] < 4"), [160.0, 160.0, 0.0]);
+    // Data have to be compared, once for all lanes, and the load is one of a vector.
+    assert_eq!(padded("n[vi - 1] < 4"), [160.0, 0.0, 80.0]);
+}
+
+#[test]
+fn rows_that_data_choose_are_one_each_time() {
+    let text = "kernel rows(in table: f32[1000, 64], in ids: i64[4, 3], out y: f32[4, 3, 64]) {
+  for i in 0..4 {
+    for j in 0..3 {
+      vectorized for l in 0..64 {
+        block y(vi: spatial 4 = i, vj: spatial 3 = j, vl: spatial 64 = l) {
+          y[vi, vj, vl] = table[bounded(ids[vi, vj], 0..1000), vl]
+        }
+      }
+    }
+  }
+}
+";
+    let program: Program = text.parse().unwrap_or_else(|error| panic!("{error}"));
+    let described = describe(&program, &CpuTarget::generic());
+    let (_, values) = described[0].buffers.iter().find(|(name, _)| &**name == "table").expect("it is read");
+    let unique = values.iter().find(|value| value.name == "unique_bytes").expect("it is described");
+    assert_eq!(unique.value.exp2().round() - 1.0, (4 * 3 * 64 * 4) as f32);
 }
 
 /// The share of the peak that the draft model expects of a program where the last cache is so large.

@@ -198,6 +198,39 @@ fn rows_and_lanes_are_chosen_by_data() {
     }
 }
 
+/// Places that a kernel computes itself: before the loop that reads them, or inside, where they change.
+#[test]
+fn rows_are_chosen_by_places_that_change() {
+    let bodies = [
+        "for i in 0..N { places[i] = max(ids[i] - 1, 0) }
+         for i in 0..N {
+           for j in 0..2 { y[i*32 + j*16 + lane<16>] = table[bounded(places[i], 0..V)*32 + j*16 + lane<16>] }
+         }",
+        "for i in 0..N {
+           places[0] = max(ids[i] - 1, 0)
+           for j in 0..2 { y[i*32 + j*16 + lane<16>] = table[bounded(places[0], 0..V)*32 + j*16 + lane<16>] }
+         }",
+        "places[0] = 0
+         for i in 0..N {
+           y[i*32 + lane<32>] = table[bounded(places[0], 0..V)*32 + lane<32>]
+           places[0] = ids[i]
+         }",
+    ];
+    for body in bodies {
+        let program = program(&format!(
+            "kernel rows(V, N, in table: f32[V*32], in ids: i64[N], out y: f32[N*32]) {{
+               buffer places: i64[9] local
+               alloc places {{ {body} }}
+             }}"
+        ));
+        for (rows, len) in [(1, 4), (17, 9), (5, 0)] {
+            let ids = AnyTensor::random_indices(DType::I64, &[len], rows, 3).unwrap();
+            let tensors = vec![random(DType::F32, rows as usize * 32, 1), ids, zeros(DType::F32, len * 32)];
+            Call { dims: vec![rows as i64, len as i64], tensors, ..Call::default() }.check(&program);
+        }
+    }
+}
+
 #[test]
 fn an_index_that_is_not_used_is_not_reported() {
     let program = program(

@@ -1,7 +1,8 @@
 //! Pooling over regions of interest.
 //!
 //! Along each dimension, scratch tensors hold the places that take part in each part of a region, and their weights: all channels have the same. They are
-//! located in `f64`, as the evaluation does.
+//! located in `f64`, as the evaluation does. Channels are the innermost loop, and lie beside each other in a copy where the pictures have another order, so
+//! that vectors run along them: the places are known from the data alone.
 
 use tilewright_core::build::{UpdateOp, Value};
 use tilewright_core::dtype::DType;
@@ -10,7 +11,7 @@ use tilewright_core::expr::{BinaryOp, UnaryOp};
 use crate::legalise::emitter::{Emitter, Tensor, here, nest};
 use crate::legalise::operands::Operands;
 use crate::legalise::scalar::{add, both, computing, divide, less, multiply, number, subtract};
-use crate::legalise::{Unsupported, unsupported};
+use crate::legalise::{Order, Unsupported, unsupported};
 use crate::symbolic::SymInt;
 use crate::tensor::ElementType;
 
@@ -34,8 +35,10 @@ pub(crate) fn roi_align(emitter: &mut Emitter, operands: &Operands<'_>) -> Resul
     let taps = emitter.bounds(&[sampler.taps(), sampler.taps()])?;
     let (op, neutral) =
         if sampler.is_largest { (UpdateOp::Max, f64::NEG_INFINITY) } else { (UpdateOp::Add, 0.0) };
+    let x = channels_last(emitter, x)?;
     let result = emitter.local(x.element, &extents, None)?;
-    emitter.nest(&extents, &mut |builder, own| {
+    let loops: Vec<usize> = Order::channels_last(4).dimensions().collect();
+    emitter.nest_in(&loops, &extents, &mut |builder, own| {
         let [region, channel, row, column] = own else { unreachable!("there are four extents") };
         let total = builder.accumulator("total", number(wide, neutral), here!());
         let picture = pictures.at(builder, std::slice::from_ref(region)).cast(DType::I64);
@@ -51,10 +54,10 @@ pub(crate) fn roi_align(emitter: &mut Emitter, operands: &Operands<'_>) -> Resul
                 rows.places.at(builder, &in_rows),
                 columns.places.at(builder, &in_columns),
             ];
-            let product = multiply(&weight.cast(wide), &x.at(builder, &place).cast(wide));
             // An element without weight may be no number.
             let is_nothing = weight.binary(BinaryOp::Eq, number(weight_type(x.dtype), 0.0));
-            builder.update(total, op, is_nothing.select(number(wide, 0.0), product), here!());
+            let element = is_nothing.select(number(wide, 0.0), x.at(builder, &place).cast(wide));
+            builder.update(total, op, multiply(&weight.cast(wide), &element), here!());
         });
         let pooled = builder.read(total);
         let value = if sampler.is_largest {
@@ -65,6 +68,21 @@ pub(crate) fn roi_align(emitter: &mut Emitter, operands: &Operands<'_>) -> Resul
         result.store(builder, own, UpdateOp::Set, value.cast(dtype), here!());
     })?;
     Ok(vec![result])
+}
+
+/// Pictures whose channels lie beside each other.
+fn channels_last(emitter: &mut Emitter, x: Tensor) -> Result<Tensor, Unsupported> {
+    let order = Order::channels_last(4);
+    if x.order == order || x.extents[1].is(1) {
+        return Ok(x);
+    }
+    let loops: Vec<usize> = order.dimensions().collect();
+    let copy = emitter.ordered(x.element, &x.extents, None, order)?;
+    emitter.nest_in(&loops, &x.extents, &mut |builder, own| {
+        let value = x.at(builder, own);
+        copy.store(builder, own, UpdateOp::Set, value, here!());
+    })?;
+    Ok(copy)
 }
 
 /// The type of weights for pictures of a type.

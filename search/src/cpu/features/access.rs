@@ -6,7 +6,7 @@ use tilewright_core::ids::BufferId;
 use tilewright_core::index::{Base, Index, Ranges};
 use tilewright_core::program::{Program, Scope};
 use tilewright_core::stmt::{Block, Stmt};
-use tilewright_core::visit::for_each_stmt;
+use tilewright_core::visit::{for_each_load_in_index, for_each_stmt};
 
 use crate::cpu::features::nest::LoopFact;
 
@@ -146,19 +146,29 @@ fn describe(
     let mut pitches = vec![0.0; loops.len() + 1];
     let bytes = program.buffer(buffer).dtype.bytes() as f64;
     let mut spans = spans(all, shape, &ranges);
+    let is_scattered = fix_places_of_data(&mut spans, all);
     let mut size = size_of(&spans);
     for depth in (0..=loops.len()).rev() {
         if let Some(node) = loops.get(depth)
             && node.extent > 1.0
         {
             ranges.insert_constant(node.var, node.extent as i64);
+            let mut moves = false;
             for (dimension, span) in spans.iter_mut().enumerate() {
                 // A loop that does not move the access in this dimension leaves its extent unchanged.
                 if all.iter().any(|indices| indices[dimension].mentions(node.var)) {
                     *span = span_of(all, dimension, shape[dimension], &ranges);
+                    moves = true;
                 }
             }
+            let inner = size;
             size = size_of(&spans);
+            // Where data decide, the box has room for more than the iterations touch.
+            let iterations = if moves { node.extent } else { 1.0 };
+            let touched = inner.repeated(iterations);
+            if is_scattered && touched.lines(bytes) < size.lines(bytes) {
+                size = touched;
+            }
         }
         (elements[depth], runs[depth]) = (size.elements, size.runs);
         pitches[depth] = size.pitch * bytes;
@@ -168,7 +178,27 @@ fn describe(
     AccessFact { buffer, bytes, is_read, is_written, is_streamed, strides, elements, runs, pitches, distance }
 }
 
+/// Sets the extents of a box around accesses to one place where data decide it: an iteration reads one at a time, wherever it is. Says whether
+/// there is such a dimension.
+fn fix_places_of_data(spans: &mut [f64], all: &[Indices]) -> bool {
+    let mut is_scattered = false;
+    for (dimension, span) in spans.iter_mut().enumerate() {
+        if all.iter().any(|indices| depends_on_data(&indices[dimension])) {
+            (*span, is_scattered) = (1.0, true);
+        }
+    }
+    is_scattered
+}
+
+/// Whether the elements of a tensor decide an index.
+fn depends_on_data(index: &Index) -> bool {
+    let mut depends = false;
+    for_each_load_in_index(index, &mut |_, _| depends = true);
+    depends
+}
+
 /// A box around accesses.
+#[derive(Clone, Copy)]
 struct BoxSize {
     elements: f64,
     /// The contiguous runs that it consists of.
@@ -196,6 +226,16 @@ fn span_of(all: &[Indices], dimension: usize, extent: f64, ranges: &Ranges) -> f
 }
 
 impl BoxSize {
+    /// As many boxes, which lie anywhere.
+    fn repeated(self, times: f64) -> Self {
+        BoxSize { elements: self.elements * times, runs: self.runs * times, ..self }
+    }
+
+    /// Its cache lines, where elements have so many bytes.
+    fn lines(self, bytes: f64) -> f64 {
+        self.runs * (self.elements / self.runs * bytes / LINE).max(1.0)
+    }
+
     fn of(spans: &[f64], shape: &[f64]) -> Self {
         let elements = spans.iter().product::<f64>();
         let (mut run, mut pitch) = (1.0, 1.0);

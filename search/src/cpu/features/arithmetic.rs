@@ -86,7 +86,13 @@ impl Arithmetic {
             ExprKind::Binary(op, left, _) => self.add_operator(op.cost(), left.dtype()),
             ExprKind::MulAdd(..) => self.simple += 2.0,
             ExprKind::Select(question, then, otherwise) => {
-                let inner = match domain.kind(question) {
+                let kind = domain.kind(question);
+                if kind == Condition::Uniform && reads_data(question) {
+                    // No loop is cut by data: they are compared each time.
+                    self.comparison += 1.0;
+                    self.add(question, domain, Condition::None);
+                }
+                let inner = match kind {
                     Condition::None => condition,
                     Condition::Uniform if condition == Condition::None => Condition::Uniform,
                     Condition::Uniform => condition,
@@ -157,11 +163,16 @@ impl Domain<'_> {
     }
 }
 
-/// Whether a condition is the same for all lanes: it reads no data, and no iterator that differs between lanes.
+/// Whether a condition is the same for all lanes: it has no iterator that differs between lanes.
 fn is_uniform(condition: &Expr, lanes: &[VarId]) -> bool {
-    let mut loads = Vec::new();
-    loads_in(condition, &mut loads);
     let mut differs = false;
     for_each_var(condition, &mut |var| differs |= lanes.contains(&var));
-    loads.is_empty() && !differs
+    !differs
+}
+
+/// Whether a condition depends on the elements of a tensor.
+fn reads_data(condition: &Expr) -> bool {
+    let mut loads = Vec::new();
+    loads_in(condition, &mut loads);
+    !loads.is_empty()
 }

@@ -19,6 +19,7 @@ mod stmt;
 mod value;
 
 use rustc_hash::{FxHashMap, FxHashSet};
+use tilewright_core::analysis::block::stores;
 use tilewright_core::expr::Expr;
 use tilewright_core::ids::{BufferId, VarId};
 use tilewright_core::index::{Facts, Ranges};
@@ -55,6 +56,8 @@ struct Builder<'a> {
     around: &'a Surroundings<'a>,
     /// The whole statement of the leaf.
     whole: &'a Stmt,
+    /// The buffers that the leaf writes.
+    written: FxHashSet<BufferId>,
     numbers: &'a mut Numbers,
     extension: VectorExtension,
     /// Whether the leaf accesses elements of fewer than 32 bits.
@@ -106,6 +109,7 @@ pub(super) fn build(
         program: around.program,
         around,
         whole: stmt,
+        written: stores(stmt).iter().map(|store| store.buffer).collect(),
         numbers,
         extension: around.extension,
         has_narrow_elements: accesses_narrow_elements(around.program, stmt),

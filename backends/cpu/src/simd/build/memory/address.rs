@@ -11,7 +11,6 @@ use tilewright_core::dtype::DType;
 use tilewright_core::expr::{BinaryOp, Constant, Expr, ExprKind};
 use tilewright_core::ids::{BufferId, VarId};
 use tilewright_core::index::{Base, Digit, Index, NO_MODULUS};
-use tilewright_core::program::Access;
 
 use crate::flat::access::{can_report, for_each_load};
 use crate::simd::Refusal;
@@ -313,11 +312,11 @@ impl Builder<'_> {
     }
 
     /// An index that depends on data: it is checked when it is computed, and that may be before other statements, so that the
-    /// data must not change.
+    /// leaf must not write the data.
     fn bounded(&mut self, value: &Expr, extent: &Index) -> Outcome<Reg> {
         let mut is_fixed = self.guard.is_none();
         for_each_load(value, &mut |load| {
-            is_fixed &= matches!(self.program.access(load.buffer), Some(Access::Input | Access::Constant));
+            is_fixed &= !self.written.contains(&load.buffer);
         });
         if !is_fixed {
             return Err(Refusal::DataIndex);
