@@ -43,8 +43,8 @@ struct Manifest {
 /// records belong into, which does not exist yet.
 ///
 /// # Errors
-/// When the model cannot be read, one of its files is missing or lies outside of its folder, or the folder holds anything but a
-/// model that was packed before.
+/// When the model cannot be loaded, a bucket does not suit it, one of its files is missing or lies outside of its folder, or the folder holds anything
+/// but a model that was packed before. The folder is unchanged then.
 pub fn pack(model: &Path, buckets: &[Bucket], folder: &Path) -> Result<PathBuf, Error> {
     let fail = |path: &Path, reason: String| Error::Folder { path: path.to_owned(), reason };
     let io = |path: &Path| {
@@ -52,14 +52,18 @@ pub fn pack(model: &Path, buckets: &[Bucket], folder: &Path) -> Result<PathBuf, 
         move |error: std::io::Error| fail(&path, error.to_string())
     };
     let files = onnx::Model::read(model)?.files()?;
+    let is_ours = |relative: &Path| {
+        relative == Path::new(MANIFEST) || relative == Path::new(MODEL) || relative.starts_with(RECORDS)
+    };
+    if let Some((relative, _)) = files.iter().find(|(relative, _)| is_ours(relative)) {
+        let reason = format!("the model names `{}` for its tensors; rename it", relative.display());
+        return Err(fail(model, reason));
+    }
+    drop(Model::load_file(model)?.with_buckets(buckets)?);
     clear(folder)?;
     fs::create_dir_all(folder).map_err(io(folder))?;
     for (relative, path) in files {
         let target = folder.join(&relative);
-        if relative == Path::new(MANIFEST) || relative == Path::new(MODEL) || relative.starts_with(RECORDS) {
-            let reason = format!("the model names `{}` for its tensors; rename it", relative.display());
-            return Err(fail(model, reason));
-        }
         if let Some(parent) = target.parent() {
             fs::create_dir_all(parent).map_err(io(parent))?;
         }

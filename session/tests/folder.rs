@@ -10,7 +10,7 @@ use tilewright_graph::onnx::schema::{
     DimensionProto, GraphProto, ModelProto, NodeProto, OperatorSetIdProto, StringStringEntryProto,
     TensorProto, TensorShapeProto, TensorTypeProto, TypeProto, ValueInfoProto, dimension_proto, type_proto,
 };
-use tilewright_session::{Error, HostTensor, Model, Session, pack};
+use tilewright_session::{Bucket, Error, HostTensor, Model, Session, pack};
 
 const FLOAT: i32 = 1;
 
@@ -89,6 +89,24 @@ fn a_packed_model_brings_its_files() {
     let again = pack(&source.join("sum.onnx"), &[], &folder).unwrap();
     assert!(!again.exists(), "the records of the earlier model are gone");
     assert_eq!(sums(&Model::load(&folder).unwrap()), [1.5, 2.5, 3.5]);
+}
+
+#[test]
+fn what_cannot_be_packed_changes_no_folder() {
+    let outer = tempfile::tempdir().unwrap();
+    let (source, folder) = (outer.path().join("source"), outer.path().join("packed"));
+    write_model(&source);
+    let model = source.join("sum.onnx");
+    let records = pack(&model, &[], &folder).unwrap();
+    fs::create_dir(&records).unwrap();
+    let bucket: Bucket = "S=1,2".parse().unwrap();
+    for folder in [&folder, &outer.path().join("other")] {
+        let error = pack(&model, std::slice::from_ref(&bucket), folder).unwrap_err().to_string();
+        assert!(error.contains("`S`"), "{error}");
+    }
+    assert!(records.exists(), "an earlier model keeps its records");
+    assert_eq!(sums(&Model::load(&folder).unwrap()), [1.5, 2.5, 3.5]);
+    assert!(!outer.path().join("other").exists());
 }
 
 #[test]
