@@ -211,6 +211,50 @@ fn rotations_of_nothing_or_by_no_angle_are_refused() {
     }
 }
 
+/// Numbers of heads whose sum, or product with a length, has more than 64 bits.
+#[test]
+fn counts_beyond_any_tensor_do_not_overflow() {
+    let int = |name: &str, i: i64| AttributeProto {
+        name: name.to_owned(),
+        i,
+        r#type: attribute_type::INT,
+        ..AttributeProto::default()
+    };
+    for (own, shared) in [(i64::MAX, i64::MAX), (1, i64::MAX), (i64::MAX, 1), (i64::MIN, 1)] {
+        let attention = NodeProto {
+            domain: "com.microsoft".to_owned(),
+            ..node(
+                "GroupQueryAttention",
+                &["rows", "", "", "", "", "lengths", "longest"],
+                &["means"],
+                vec![int("num_heads", own), int("kv_num_heads", shared)],
+            )
+        };
+        let integers = |name: &str| TensorProto {
+            dims: vec![1],
+            data_type: data_type::INT32,
+            name: name.to_owned(),
+            int32_data: vec![1],
+            ..TensorProto::default()
+        };
+        let graph = GraphProto {
+            node: vec![attention],
+            initializer: vec![zeros("rows", &[1, 2, 12]), integers("lengths"), integers("longest")],
+            output: vec![value("means")],
+            ..GraphProto::default()
+        };
+        let opsets = [("", 17), ("com.microsoft", 1)];
+        let opset_import = opsets
+            .map(|(domain, version)| OperatorSetIdProto { domain: domain.to_owned(), version })
+            .to_vec();
+        let model = ModelProto { ir_version: 8, graph: Some(graph), opset_import, ..ModelProto::default() };
+        let error =
+            Model::from_bytes(model.encode_to_vec().into()).unwrap().import().unwrap_err().to_string();
+        let reason = if own < 0 { "num_heads must be above 0" } else { "a multiple of all heads" };
+        assert!(error.contains(reason), "{own} and {shared} heads: {error}");
+    }
+}
+
 #[test]
 fn cycles_and_missing_values_are_named() {
     let graph = GraphProto {

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use tilewright::search::records::Database;
-use tilewright_session::{Model, pack};
+use tilewright_session::pack;
 
 use crate::arguments::ModelPack;
 use crate::records::open;
@@ -15,8 +15,6 @@ pub(super) fn run(options: &ModelPack) -> Outcome {
     let folder = &options.output;
     let place = pack(&options.model, &options.buckets, folder).map_err(Failure::new)?;
     let kept = if given.is_empty() { 0 } else { keep(&given, &place)? };
-    // A folder that cannot be loaded is of no use to anyone.
-    Model::load(folder).map_err(Failure::new)?;
     Ok(format!(
         "packed `{}` into `{}`, with {}\n",
         options.model.display(),

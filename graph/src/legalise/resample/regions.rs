@@ -18,6 +18,9 @@ use crate::tensor::ElementType;
 /// The most samples of a part along one dimension: their places are written out.
 const MOST_SAMPLES: i64 = 16;
 
+/// The order of loops over batch, channels, rows and columns in which vectors run along channels.
+const CHANNELS_INNERMOST: [usize; 4] = [0, 2, 3, 1];
+
 pub(crate) fn roi_align(emitter: &mut Emitter, operands: &Operands<'_>) -> Result<Vec<Tensor>, Unsupported> {
     let (x, regions, pictures) =
         (operands.tensor(emitter, 0)?, operands.tensor(emitter, 1)?, operands.tensor(emitter, 2)?);
@@ -37,8 +40,7 @@ pub(crate) fn roi_align(emitter: &mut Emitter, operands: &Operands<'_>) -> Resul
         if sampler.is_largest { (UpdateOp::Max, f64::NEG_INFINITY) } else { (UpdateOp::Add, 0.0) };
     let x = channels_last(emitter, x)?;
     let result = emitter.local(x.element, &extents, None)?;
-    let loops: Vec<usize> = Order::channels_last(4).dimensions().collect();
-    emitter.nest_in(&loops, &extents, &mut |builder, own| {
+    emitter.nest_in(&CHANNELS_INNERMOST, &extents, &mut |builder, own| {
         let [region, channel, row, column] = own else { unreachable!("there are four extents") };
         let total = builder.accumulator("total", number(wide, neutral), here!());
         let picture = pictures.at(builder, std::slice::from_ref(region)).cast(DType::I64);
@@ -70,15 +72,14 @@ pub(crate) fn roi_align(emitter: &mut Emitter, operands: &Operands<'_>) -> Resul
     Ok(vec![result])
 }
 
-/// Pictures whose channels lie beside each other.
+/// The pictures with their channels beside each other: as they are, or a copy.
 fn channels_last(emitter: &mut Emitter, x: Tensor) -> Result<Tensor, Unsupported> {
-    let order = Order::channels_last(4);
+    let order = Order::of(&CHANNELS_INNERMOST);
     if x.order == order || x.extents[1].is(1) {
         return Ok(x);
     }
-    let loops: Vec<usize> = order.dimensions().collect();
     let copy = emitter.ordered(x.element, &x.extents, None, order)?;
-    emitter.nest_in(&loops, &x.extents, &mut |builder, own| {
+    emitter.nest_in(&CHANNELS_INNERMOST, &x.extents, &mut |builder, own| {
         let value = x.at(builder, own);
         copy.store(builder, own, UpdateOp::Set, value, here!());
     })?;

@@ -27,7 +27,7 @@ pub(super) struct Node<'n> {
     pub(super) used: Vec<bool>,
 }
 
-/// The greatest extent that is reckoned with: sums and products of two do not overflow.
+/// The greatest extent that translations compute with, so that sums and products of two do not overflow.
 pub(super) const GREATEST_EXTENT: i64 = i32::MAX as i64;
 
 /// An extent that is a number. One that no tensor has counts as unknown.
@@ -45,7 +45,7 @@ impl Node<'_> {
         }
     }
 
-    /// An attribute that counts elements or dimensions, if it is given. More than any tensor has is as good as the greatest extent.
+    /// An attribute that counts elements or dimensions, if it is given. A greater count than [`GREATEST_EXTENT`] is taken for that.
     pub(super) fn count(&mut self, name: &str) -> Result<Option<i64>, Refusal> {
         Ok(self.int(name)?.map(|count| count.clamp(-GREATEST_EXTENT, GREATEST_EXTENT)))
     }

@@ -163,11 +163,10 @@ fn describe(
             }
             let inner = size;
             size = size_of(&spans);
-            // Where data decide, the box has room for more than the iterations touch.
-            let iterations = if moves { node.extent } else { 1.0 };
-            let touched = inner.repeated(iterations);
-            if is_scattered && touched.lines(bytes) < size.lines(bytes) {
-                size = touched;
+            if is_scattered {
+                // Where data decide, the box has room for more than the iterations touch.
+                let touched = inner.repeated(if moves { node.extent } else { 1.0 });
+                size = if touched.lines(bytes) < size.lines(bytes) { touched } else { size };
             }
         }
         (elements[depth], runs[depth]) = (size.elements, size.runs);
@@ -226,14 +225,14 @@ fn span_of(all: &[Indices], dimension: usize, extent: f64, ranges: &Ranges) -> f
 }
 
 impl BoxSize {
-    /// As many boxes, which lie anywhere.
+    /// The size of `times` such boxes together, anywhere in the tensor.
     fn repeated(self, times: f64) -> Self {
         BoxSize { elements: self.elements * times, runs: self.runs * times, ..self }
     }
 
-    /// Its cache lines, where elements have so many bytes.
+    /// The cache lines that the box covers, given the bytes of an element.
     fn lines(self, bytes: f64) -> f64 {
-        self.runs * (self.elements / self.runs * bytes / LINE).max(1.0)
+        lines_of_runs(self.elements * bytes, self.runs)
     }
 
     fn of(spans: &[f64], shape: &[f64]) -> Self {
@@ -292,6 +291,11 @@ fn stride(indices: Option<&Indices>, shape: &[f64], node: &LoopFact) -> Option<i
     })
 }
 
+/// The cache lines of `runs` contiguous runs of `bytes` bytes in all.
+fn lines_of_runs(bytes: f64, runs: f64) -> f64 {
+    runs * (bytes / runs / LINE).max(1.0)
+}
+
 /// The stride of an access whose indices are each linear in the loop variable.
 fn by_dimension(indices: &Indices, shape: &[f64], node: &LoopFact) -> Option<i64> {
     let mut total = 0i64;
@@ -318,8 +322,7 @@ impl AccessFact {
 
     /// Cache lines touched by the loops from a depth inwards.
     pub(super) fn lines(&self, depth: usize) -> f64 {
-        let run_bytes = self.touched(depth) / self.runs[depth];
-        self.runs[depth] * (run_bytes / LINE).max(1.0)
+        lines_of_runs(self.touched(depth), self.runs[depth])
     }
 
     /// The bytes of those lines.

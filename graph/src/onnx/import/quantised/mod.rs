@@ -73,6 +73,7 @@ impl Quantised<'_, '_> {
         self.optional(place).ok_or_else(|| Refusal(format!("input {place} is missing")))
     }
 
+    /// As [`Node::count`], with the value where the attribute is missing.
     fn int(&mut self, name: &str, default: i64) -> Result<i64, Refusal> {
         Ok(self.node.count(name)?.unwrap_or(default))
     }
