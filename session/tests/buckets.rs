@@ -71,7 +71,16 @@ fn a_packed_model_names_its_buckets() {
     assert_eq!(Model::load(&folder).unwrap().buckets(), buckets);
     pack(&file, &[], &folder).unwrap();
     assert_eq!(Model::load(&folder).unwrap().buckets(), []);
-    pack(&file, &[Bucket { name: "Z".to_owned(), bounds: vec![1] }], &folder).unwrap();
+    let unknown = [Bucket { name: "Z".to_owned(), bounds: vec![1] }];
+    let error = pack(&file, &unknown, &folder).unwrap_err().to_string();
+    assert!(error.contains("bucket `Z`"), "{error}");
+    assert_eq!(Model::load(&folder).unwrap().buckets(), []);
+    // A manifest may be written by hand.
+    let manifest = folder.join("manifest.json");
+    let text = std::fs::read_to_string(&manifest).unwrap();
+    let edited = text.replace("\"version\"", "\"buckets\": {\"Z\": [1]}, \"version\"");
+    assert_ne!(edited, text);
+    std::fs::write(&manifest, edited).unwrap();
     let error = Model::load(&folder).map(drop).unwrap_err().to_string();
     assert!(error.contains("bucket `Z`"), "{error}");
 }
