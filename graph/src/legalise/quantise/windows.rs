@@ -66,6 +66,10 @@ fn centred_windows(
     if zero_of_x.as_ref().is_some_and(|zero| !zero.is_one()) {
         unsupported!("an input has one zero point");
     }
+    if sums_are_exact_in_floats(&shape, &weights, zero_of_weights.is_some()) {
+        let zeros = [zero_of_x.as_ref(), zero_of_weights.as_ref()];
+        return sum_in_floats(emitter, [&x, &weights], zeros, &windows, &shape);
+    }
     let padded = if windows.has_padding() {
         let fill = match &zero_of_x {
             None => number(x.dtype, 0.0),
@@ -108,6 +112,44 @@ fn centred_windows(
             sum = subtract(&sum, &term);
         }
         sum
+    })
+}
+
+/// Up to this magnitude, `f32` holds every integer.
+const EXACT_IN_FLOATS: i64 = 1 << 24;
+
+/// Whether each channel has its own filters, and `f32` holds all sums. Instructions for products of integers add up neighbouring bytes, which are
+/// of other channels here; without them, products of floats take half the instructions, and taps that meet padding can be left out.
+fn sums_are_exact_in_floats(shape: &Shape, weights: &Tensor, weights_have_zero: bool) -> bool {
+    let taps = weights.extents[1..].iter().filter_map(SymInt::as_constant).product::<i64>();
+    let greatest = if weights_have_zero || weights.dtype == DType::U8 { 255 } else { 128 };
+    shape.channels == 1 && taps.saturating_mul(255 * greatest) <= EXACT_IN_FLOATS
+}
+
+/// Sums of products of windows with filters, each less its zero point, formed in `f32`, which holds them.
+fn sum_in_floats(
+    emitter: &mut Emitter,
+    [x, weights]: [&Tensor; 2],
+    [zero_of_x, zero_of_weights]: [Option<&Parameter>; 2],
+    windows: &Windows,
+    shape: &Shape,
+) -> Result<Tensor, Unsupported> {
+    let x = centre(emitter, x, zero_of_x)?;
+    let weights = centre(emitter, weights, zero_of_weights)?;
+    let x = if windows.has_padding() { pad(emitter, &x, windows, &number(DType::F32, 0.0))? } else { x };
+    let sums = multiply_windows(emitter, [&x, &weights], windows, shape, ElementType::F32)?;
+    let extents = sums.extents.clone();
+    emitter.compute(ElementType::I32, &extents, &mut |builder, indices| wide(&sums.at(builder, indices)))
+}
+
+/// Integers less their zero point, as floats.
+fn centre(emitter: &mut Emitter, tensor: &Tensor, zero: Option<&Parameter>) -> Result<Tensor, Unsupported> {
+    emitter.compute(ElementType::F32, &tensor.extents, &mut |builder, indices| {
+        let mut integer = wide(&tensor.at(builder, indices));
+        if let Some(zero) = zero {
+            integer = subtract(&integer, &wide(&zero.at(builder, indices)));
+        }
+        integer.cast(DType::F32)
     })
 }
 

@@ -113,6 +113,24 @@ fn convolutions_of_integers_are_padded_by_the_zero_point() {
     fixed("conv_integer", &[("pads", ints(&[1, 1]))], &line);
 }
 
+/// `f32` holds the sums of up to 258 products of bytes, 514 where one factor has a sign.
+#[test]
+fn convolutions_of_single_channels_are_exact_whatever_the_bytes_are() {
+    let filled = |shape: &[usize], value: u8| {
+        HostTensor::new(shape, vec![value; shape.iter().product::<usize>()]).unwrap()
+    };
+    let (group, zero) = ([("group", Attribute::Int(2))], || known(HostTensor::scalar(0u8)));
+    for taps in [258, 259] {
+        let inputs = [given(filled(&[1, 2, taps + 1], 255)), known(filled(&[2, 1, taps], 255))];
+        fixed("conv_integer", &group, &inputs);
+    }
+    for (taps, value) in [(514, 255), (515, 255), (515, 254)] {
+        let weights = HostTensor::new(&[2, 1, taps], vec![-128i8; 2 * taps]).unwrap();
+        let inputs = [given(filled(&[1, 2, taps], value)), known(weights), zero()];
+        fixed("conv_integer", &group, &inputs);
+    }
+}
+
 #[test]
 fn products_are_stored_with_the_scale_of_the_result() {
     let wide = |values: &[f32]| known(HostTensor::vector(values.to_vec()));
