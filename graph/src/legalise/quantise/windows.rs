@@ -6,13 +6,14 @@ use tilewright_core::dtype::DType;
 use crate::legalise::convolution::{Shape, multiply_windows, pad, with_fewer_taps};
 use crate::legalise::emitter::{Emitter, Tensor, here, nest};
 use crate::legalise::operands::Operands;
-use crate::legalise::pointwise::scaled;
+use crate::legalise::pointwise::{inside, scaled};
 use crate::legalise::quantise::convert::{Rescale, require_narrow_sums, rescale, scales_of_sums};
 use crate::legalise::quantise::parameter::Parameter;
 use crate::legalise::quantise::product::{require_bytes, wide};
-use crate::legalise::scalar::{add, divide, multiply, number, subtract};
+use crate::legalise::scalar::{add, both, divide, multiply, number, subtract};
 use crate::legalise::window::Windows;
 use crate::legalise::{Unsupported, unsupported};
+use crate::operator::Window;
 use crate::symbolic::SymInt;
 use crate::tensor::ElementType;
 
@@ -70,10 +71,11 @@ fn centred_windows(
         let zeros = [zero_of_x.as_ref(), zero_of_weights.as_ref()];
         return sum_in_floats(emitter, [&x, &weights], zeros, &windows, &shape);
     }
+    let padding = Padding::of(&windows);
     let padded = if windows.has_padding() {
         let fill = match &zero_of_x {
-            None => number(x.dtype, 0.0),
-            Some(zero) => zero.at(&emitter.builder, &[]),
+            Some(zero) if padding == Padding::Multiplied => zero.at(&emitter.builder, &[]),
+            _ => number(x.dtype, 0.0),
         };
         pad(emitter, &x, &windows, &fill)?
     } else {
@@ -83,7 +85,10 @@ fn centred_windows(
     let folds = zero_of_x.as_ref().filter(|_| operands.is_known(zeros[0]));
     let of_filters = match &zero_of_x {
         None => None,
-        Some(_) => Some(sum_filters(emitter, &weights, folds, zero_of_weights.as_ref())?),
+        Some(_) => {
+            let place = (padding == Padding::LeftOut).then_some((&windows, &x.extents[2..]));
+            Some(sum_filters(emitter, &weights, folds, zero_of_weights.as_ref(), place)?)
+        }
     };
     let of_windows =
         zero_of_weights.as_ref().map(|_| sum_windows(emitter, &padded, &windows, &shape)).transpose()?;
@@ -106,7 +111,8 @@ fn centred_windows(
             sum = subtract(&sum, &multiply(&zero, &sums.at(builder, &places)));
         }
         if let (Some(zero), Some(sums)) = (&zero_of_x, &of_filters) {
-            let term = sums.at(builder, filter);
+            let place = [&[Value::int(0)], &indices[1..]].concat();
+            let term = sums.at(builder, if padding == Padding::LeftOut { &place } else { filter });
             let term =
                 if folds.is_some() { term } else { multiply(&wide(&zero.at(builder, indices)), &term) };
             sum = subtract(&sum, &term);
@@ -153,28 +159,77 @@ fn centre(emitter: &mut Emitter, tensor: &Tensor, zero: Option<&Parameter>) -> R
     })
 }
 
-/// The sum of each filter's weights less their zero point, times a zero point that is known ahead of calls.
+/// What stands for the elements around the input.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Padding {
+    /// The zero point, whose products are formed and taken away again.
+    Multiplied,
+    /// Zero, whose products are left out. What is taken away from a sum depends on the taps that meet the input, thus on its place.
+    LeftOut,
+}
+
+impl Padding {
+    /// Leaves out products where most of them are of padding, for the present values of the dimensions.
+    fn of(windows: &Windows) -> Self {
+        let Window { input, output, kernel, strides, dilations, before, .. } = &windows.fixed;
+        let share = (0..input.len()).map(|dimension| {
+            let place = |window: usize, tap: usize| {
+                (window * strides[dimension] + tap * dilations[dimension]) as i64 - before[dimension]
+            };
+            let inside = |place: i64| (0..input[dimension] as i64).contains(&place);
+            let taps = (0..output[dimension])
+                .flat_map(|window| (0..kernel[dimension]).map(move |tap| (window, tap)));
+            let met = taps.filter(|&(window, tap)| inside(place(window, tap))).count();
+            met as f64 / (output[dimension] * kernel[dimension]).max(1) as f64
+        });
+        if share.product::<f64>() < 0.5 { Padding::LeftOut } else { Padding::Multiplied }
+    }
+}
+
+/// The sums of each filter's weights less their zero point, times a zero point that is known ahead of calls; for each place of the result the weights that
+/// meet the input alone, where there are places: the windows and the spatial extents of the input.
 fn sum_filters(
     emitter: &mut Emitter,
     weights: &Tensor,
     zero_of_x: Option<&Parameter>,
     zero_of_weights: Option<&Parameter>,
+    places: Option<(&Windows, &[SymInt])>,
 ) -> Result<Tensor, Unsupported> {
-    let bounds = emitter.bounds(&weights.extents[1..])?;
-    let sums = emitter.local(ElementType::I32, &weights.extents[..1], Some(number(DType::I32, 0.0)))?;
-    emitter.nest(&weights.extents[..1], &mut |builder, filter| {
+    let kept = if places.is_some() { &weights.extents[2..] } else { &[] };
+    let outer = [&weights.extents[..1], kept].concat();
+    let bounds = emitter.bounds(&weights.extents[1..weights.rank() - kept.len()])?;
+    let zero = || Some(number(DType::I32, 0.0));
+    let sums = emitter.local(ElementType::I32, &outer, zero())?;
+    emitter.nest(&outer, &mut |builder, own| {
         nest(builder, &bounds, &mut Vec::new(), &mut |builder, inner| {
-            let mut term = wide(&weights.at(builder, &[filter, inner].concat()));
+            let mut term = wide(&weights.at(builder, &[&own[..1], inner, &own[1..]].concat()));
             if let Some(zero) = zero_of_weights {
-                term = subtract(&term, &wide(&zero.at(builder, filter)));
+                term = subtract(&term, &wide(&zero.at(builder, &own[..1])));
             }
             if let Some(zero) = zero_of_x {
                 term = multiply(&wide(&zero.at(builder, &[])), &term);
             }
-            sums.store(builder, filter, UpdateOp::Add, term, here!());
+            sums.store(builder, own, UpdateOp::Add, term, here!());
         });
     })?;
-    Ok(sums)
+    let Some((windows, input)) = places else { return Ok(sums) };
+    let extents = [&[1.into(), weights.extents[0].clone()][..], &windows.output].concat();
+    let (taps, ends) = (emitter.bounds(kept)?, emitter.values(input)?);
+    let by_place = emitter.local(ElementType::I32, &extents, zero())?;
+    emitter.nest(&extents, &mut |builder, indices| {
+        nest(builder, &taps, &mut Vec::new(), &mut |builder, taps| {
+            let place =
+                |dimension: usize| windows.place(dimension, &indices[2 + dimension], &taps[dimension]);
+            let meets = (0..taps.len()).map(|dimension| inside(&place(dimension), &ends[dimension]));
+            let sum = sums.at(builder, &[&indices[1..2], taps].concat());
+            let term = match meets.reduce(|all, one| both(&all, &one)) {
+                Some(meets) => meets.select(sum, number(DType::I32, 0.0)),
+                None => sum,
+            };
+            by_place.store(builder, indices, UpdateOp::Add, term, here!());
+        });
+    })?;
+    Ok(by_place)
 }
 
 /// The sum of each window, over all channels of a group: channels first, so that overlapping windows share these sums.
