@@ -4,8 +4,8 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-use super::{DescriptionError, TensorIntrinsic};
-use crate::stmt::{Intrinsic, Stmt};
+use super::{DescriptionError, MAX_VECTOR_OUTPUTS, TensorIntrinsic};
+use crate::stmt::{Intrinsic, Stmt, Store};
 
 /// The descriptions that a kind of device knows, each with a name of its own. Immutable, and cheap to clone.
 ///
@@ -95,6 +95,18 @@ pub fn marked_outputs(marked: &Intrinsic) -> i64 {
     let Stmt::Store(store) = current else { return 1 };
     let is_place = |var| store.indices.iter().any(|index| index.mentions(var));
     loops.into_iter().filter(|(var, _)| is_place(*var)).map(|(_, extent)| extent).product()
+}
+
+/// The store of a marked statement that updates its elements in vector registers.
+pub fn marked_store(marked: &Intrinsic) -> Option<&Store> {
+    let mut current = &marked.body;
+    while let Stmt::For(node) = current {
+        current = &node.body;
+    }
+    match current {
+        Stmt::Store(store) if marked_outputs(marked) <= MAX_VECTOR_OUTPUTS => Some(store),
+        _ => None,
+    }
 }
 
 #[cfg(test)]

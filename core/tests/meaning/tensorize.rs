@@ -195,6 +195,78 @@ fn guarded_operands_of_a_wanted_intrinsic_are_staged() {
     }
 }
 
+/// A filter whose outer taps meet the row in few places, with zeros around the row.
+const DILATED: Kernel = Kernel {
+    name: "dilated",
+    dims: &[&[1], &[3], &[8]],
+    text: "
+kernel dilated(M, in a: u8[M, 7, 32], in b: i8[3, 8, 16, 4], out c: i32[M, 7, 16]) {
+  buffer p: u8[M, 17, 32] global
+  for i in 0..M {
+    for x in 0..17 {
+      for k in 0..32 {
+        block p(vi: spatial M = i, vx: spatial 17 = x, vk: spatial 32 = k) {
+          p[vi, vx, vk] = select((index(vx - 5) >= 0) & (index(vx - 5) < 7), a[vi, vx - 5, vk], 0u8)
+        }
+      }
+    }
+  }
+  for i_1 in 0..M {
+    for x_1 in 0..7 {
+      for t in 0..3 {
+        for q in 0..8 {
+          for l in 0..16 {
+            for r in 0..4 {
+              block c(vi: spatial M = i_1, vx: spatial 7 = x_1, vl: spatial 16 = l, vt: reduce 3 = t, vk: reduce 32 = 4*q + r) {
+                init { c[vi, vx, vl] = 0i32 }
+                c[vi, vx, vl] = c[vi, vx, vl] + p[vi, vx + 5*vt, vk] as i32 * b[vt, vk/4, vl, vk%4] as i32
+              }
+            }
+          }
+        }
+      }
+    }
+  }
+}",
+};
+
+/// A branch around a marked statement leaves out its products with padding, whether the padding is stored or not.
+#[test]
+fn products_of_marked_statements_with_padding_are_left_out() {
+    let wanted: Vec<_> = ["vpdpbusd_16"].into_iter().map(Into::into).collect();
+    let options = LowerOptions { intrinsics: wanted, ..LowerOptions::default() };
+    for (is_inlined, tile) in [(false, 1), (true, 1), (false, 2), (true, 7)] {
+        let mut schedule = Schedule::new(DILATED.program(), dot_products::target(), 0);
+        let block = schedule.get_block("c").unwrap();
+        let [_, places, taps, groups, lanes, _] = schedule.get_loops(block).unwrap()[..] else {
+            panic!("six loops")
+        };
+        let [_, of_tile] = schedule.split(places, &[None, Some(tile)]).unwrap()[..] else { panic!("two") };
+        schedule.reorder(&[taps, groups, of_tile]).unwrap();
+        schedule.decompose_reduction(block, taps).unwrap();
+        schedule.tensorize(lanes, "vpdpbusd_16").unwrap();
+        schedule.unroll(of_tile).unwrap();
+        if is_inlined {
+            let padded = schedule.get_block("p").unwrap();
+            schedule.compute_inline(padded).unwrap();
+        }
+        let flat = lower(schedule.program(), &options).unwrap();
+        assert_eq!(disagreement(&DILATED, &flat, 0), None, "{flat}");
+        let (mut found, mut guards) = (0, 0);
+        for_each_stmt(&flat.body, &mut |stmt| match stmt {
+            Stmt::Intrinsic(node) => {
+                let operands = schedule.target().descriptions().get(&node.name).unwrap().matches(&flat, stmt);
+                assert!(operands.is_some(), "{flat}");
+                found += 1;
+            }
+            Stmt::If(_) => guards += 1,
+            _ => {}
+        });
+        assert!(found > 0 && (guards > 0 || found > 2), "{is_inlined} {tile} {flat}");
+        assert!(!flat.to_string().contains("buffer operand"), "{flat}");
+    }
+}
+
 #[test]
 fn the_initial_value_of_a_tensorized_block_can_be_taken_out_afterwards() {
     let mut schedule = tensorized(1).unwrap();

@@ -6,8 +6,9 @@ use tilewright_core::analysis::neutral::{Products, conditions_of_term};
 use tilewright_core::analysis::share::share_of_points;
 use tilewright_core::analysis::zeros::ZeroElements;
 use tilewright_core::index::{Index, Ranges};
+use tilewright_core::intrinsic::marked_store;
 use tilewright_core::program::Program;
-use tilewright_core::stmt::{Block, LoopKind};
+use tilewright_core::stmt::{Block, LoopKind, Stmt};
 
 use crate::cpu::features::nest::LoopFact;
 
@@ -32,7 +33,11 @@ impl FormedTerms {
 
     /// The terms of a block inside of loops, outermost first.
     pub(super) fn of(program: &Program, block: &Block, loops: &[LoopFact], zeros: &ZeroElements) -> Self {
-        let Some(store) = single_store(block) else { return Self::ALL };
+        let store = match &block.body {
+            Stmt::Intrinsic(marked) => marked_store(marked),
+            _ => single_store(block),
+        };
+        let Some(store) = store else { return Self::ALL };
         let conditions = conditions_of_term(store, Products::of(program), zeros);
         if conditions.is_empty() {
             return Self::ALL;
@@ -51,6 +56,14 @@ impl FormedTerms {
 /// Whether lowering leaves out the terms for which a condition fails: a branch stands around a tile of accumulators, or the condition
 /// is known for each element of the tile once the loop over taps is written out, and the place of the tile is told apart.
 fn is_left_out(condition: &Index, block: &Block, loops: &[LoopFact]) -> bool {
+    if matches!(block.body, Stmt::Intrinsic(_)) {
+        // The loops of a marked statement are lanes.
+        let mut differs = false;
+        condition.for_each_var(&mut |var| differs |= block.iters.iter().all(|iter| iter.var != var));
+        if differs {
+            return false;
+        }
+    }
     let of_loops = condition
         .substitute(&|var| block.iters.iter().find(|iter| iter.var == var).map(|iter| iter.binding.clone()));
     let is_of_tile = |var| loops.iter().any(|node| node.var == var && node.kind == LoopKind::Unrolled);
@@ -66,9 +79,19 @@ fn is_left_out(condition: &Index, block: &Block, loops: &[LoopFact]) -> bool {
     if innermost.kind != LoopKind::Unrolled {
         return true;
     }
-    let is_tap =
-        |node: &LoopFact| node.kind == LoopKind::Serial && node.is_reduction && node.extent <= MOST_TAPS;
     let around = mentioned.iter().take_while(|node| node.kind != LoopKind::Unrolled).count();
     let are_inside = mentioned[around..].iter().all(|node| node.kind == LoopKind::Unrolled);
-    are_inside && mentioned[..around].iter().filter(|node| !is_tap(node)).count() <= MOST_LOOPS_OF_PLACE
+    let is_cut = |node: &&&LoopFact| is_tap(node, loops);
+    are_inside && mentioned[..around].iter().filter(|node| !is_cut(node)).count() <= MOST_LOOPS_OF_PLACE
+}
+
+/// Whether a loop over taps belongs to the sum of one tile: no loop over tiles is inside.
+fn is_tap(node: &LoopFact, loops: &[LoopFact]) -> bool {
+    let is_of_tile = |inner: &LoopFact| {
+        inner.is_reduction
+            || inner.extent <= 1.0
+            || matches!(inner.kind, LoopKind::Unrolled | LoopKind::Vectorized)
+    };
+    let mut inside = loops.iter().skip_while(|other| other.var != node.var);
+    node.kind == LoopKind::Serial && node.is_reduction && node.extent <= MOST_TAPS && inside.all(is_of_tile)
 }

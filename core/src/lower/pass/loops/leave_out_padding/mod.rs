@@ -14,13 +14,14 @@
 //! condition that stays undecided keeps its form.
 //!
 //! A tensor that is stored with its padding has [elements that are known to be zero](crate::analysis::zeros), whose products are left
-//! out in the same way.
+//! out in the same way. To the loops around it, a marked statement is a store of vectors.
 
 mod place;
 mod taps;
 
 use std::sync::Arc;
 
+use crate::analysis::block::reduction_of;
 use crate::analysis::condition::{difference, without_places_in_tile};
 use crate::analysis::neutral::{Products, conditions_of_term};
 use crate::analysis::zeros::ZeroElements;
@@ -30,10 +31,11 @@ use crate::index::{Index, Ranges};
 use crate::lower::pass::loops::leave_out_padding::place::{Place, at};
 use crate::lower::pass::loops::peel_boundaries::is_sum;
 use crate::lower::util::condition::{is_negative, under_guards};
+use crate::lower::util::marked::StoreLoops;
 use crate::lower::{LowerError, LowerOptions};
 use crate::program::Program;
 use crate::simplify::simplify_expr;
-use crate::stmt::{Alloc, For, If, LoopKind, Stmt, Store};
+use crate::stmt::{Alloc, For, If, Intrinsic, LoopKind, Stmt, Store};
 use crate::target::TargetKind;
 use crate::visit::rewrite_expr;
 
@@ -103,6 +105,10 @@ impl Terms {
                 let then = self.without_holding(&node.then)?;
                 Some(Stmt::If(Arc::new(If { then, ..If::clone(node) })))
             }
+            Stmt::Intrinsic(node) => {
+                let body = self.without_holding(&node.body)?;
+                Some(Stmt::Intrinsic(Arc::new(Intrinsic { body, ..Intrinsic::clone(node) })))
+            }
             _ => None,
         }
     }
@@ -126,7 +132,7 @@ impl Sums<'_> {
             }
             // Its iterations are lanes, which take no branches of their own.
             Stmt::For(node) if node.kind == LoopKind::Vectorized => return None,
-            Stmt::For(node) if is_sum(node) => {
+            Stmt::For(node) if is_sum(node) || is_sum_of_marked(stmt) => {
                 if let Some(store) = only_store(stmt) {
                     return self.sum(stmt, store);
                 }
@@ -178,14 +184,33 @@ impl Sums<'_> {
     }
 }
 
-/// The store of a perfect nest of loops and guards.
+/// The store of a perfect nest of loops and guards, which may be that of a marked statement with its sums in vectors.
 fn only_store(mut stmt: &Stmt) -> Option<&Store> {
     loop {
         stmt = match stmt {
             Stmt::For(node) => &node.body,
             Stmt::If(node) if node.otherwise.is_none() => &node.then,
+            Stmt::Intrinsic(node) if !StoreLoops::of(node).is_empty() => &node.body,
             Stmt::Store(store) => return Some(store),
             _ => return None,
+        }
+    }
+}
+
+/// Whether this is a nest of reduction loops, and loops over a tile, around a marked statement.
+fn is_sum_of_marked(stmt: &Stmt) -> bool {
+    let Some(store) = only_store(stmt) else { return false };
+    let is_of_tile = |node: &For| {
+        let adds_up = !store.indices.iter().any(|index| index.mentions(node.var));
+        node.kind == LoopKind::Unrolled || node.extent.is(1) || (node.kind == LoopKind::Serial && adds_up)
+    };
+    let mut inner = stmt;
+    loop {
+        inner = match inner {
+            Stmt::For(node) if is_of_tile(node) => &node.body,
+            Stmt::If(node) => &node.then,
+            Stmt::Intrinsic(_) => return reduction_of(store).is_some(),
+            _ => return false,
         }
     }
 }
@@ -227,6 +252,28 @@ impl Guards<'_> {
                 Some(Placed { stmt: Stmt::If(Arc::new(If { then, ..If::clone(node) })), pending })
             }
             Stmt::Seq(stmts) => self.of_sequence(stmts),
+            Stmt::Intrinsic(node) => {
+                let Placed { stmt: body, pending } = self.of_marked(&node.body)?;
+                let stmt = Stmt::Intrinsic(Arc::new(Intrinsic { body, ..Intrinsic::clone(node) }));
+                Some(Placed { stmt, pending })
+            }
+            _ => None,
+        }
+    }
+
+    /// The loops of a marked statement are lanes, so that all its guards stand around it.
+    fn of_marked(&mut self, stmt: &Stmt) -> Option<Placed> {
+        match stmt {
+            Stmt::Store(store) => self.of_store(store),
+            Stmt::For(node) => {
+                self.loops.push((node.var, LoopKind::Vectorized));
+                self.ranges.insert_loop(node);
+                let body = self.of_marked(&node.body);
+                self.ranges.remove(node.var);
+                self.loops.pop();
+                let Placed { stmt: body, pending } = body?;
+                Some(Placed { stmt: Stmt::For(Arc::new(For { body, ..For::clone(node) })), pending })
+            }
             _ => None,
         }
     }
