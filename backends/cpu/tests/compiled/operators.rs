@@ -191,6 +191,26 @@ fn multiplications_with_additions() {
     }
 }
 
+/// A float between bounds is converted without the steps for numbers that do not fit, which a bound beyond 32 bits and a single one need.
+#[test]
+fn casts_of_floats_between_bounds() {
+    let float = |value: f64| Expr::float(DType::F32, value);
+    for bounds in [[-16_777_216.0, 16_777_216.0], [-2.5, 7.75], [0.0, 3e9], [-4e9, 1.0]] {
+        let [least, greatest] = bounds.map(float);
+        check_with(&[DType::F32], DType::I32, |x| {
+            let raised = Expr::binary(BinaryOp::Max, x[0].clone(), least.clone());
+            Expr::cast(DType::I32, Expr::binary(BinaryOp::Min, greatest.clone(), raised))
+        });
+        check_with(&[DType::F32], DType::I32, |x| {
+            let lowered = Expr::binary(BinaryOp::Min, x[0].clone(), greatest.clone());
+            Expr::cast(DType::I32, Expr::binary(BinaryOp::Max, lowered, least.clone()))
+        });
+        check_with(&[DType::F32], DType::I32, |x| {
+            Expr::cast(DType::I32, Expr::binary(BinaryOp::Max, x[0].clone(), least.clone()))
+        });
+    }
+}
+
 #[test]
 fn extremes_with_constants_on_either_side() {
     for dtype in [DType::F32, DType::F64, DType::F16, DType::I32, DType::U8] {

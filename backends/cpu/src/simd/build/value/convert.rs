@@ -81,6 +81,21 @@ impl Builder<'_> {
         self.blend(not_a_number, zero, bounded, to, group)
     }
 
+    /// The integer of a float between bounds that integers of 32 bits have, if an expression is one: `x.max(-2.0).min(5.0) as i32`. Such a float is a
+    /// number.
+    pub(in crate::simd::build) fn bounded_float_to_int(
+        &mut self,
+        expr: &Expr,
+        group: Group,
+    ) -> Outcome<Option<Reg>> {
+        let ExprKind::Cast(value) = expr.kind() else { return Ok(None) };
+        if expr.dtype() != DType::I32 || value.dtype() != DType::F32 || !is_between_bounds(value) {
+            return Ok(None);
+        }
+        let value = self.value(value, group)?;
+        self.vector(VectorOp::I32FromF32, group.width(Form::Int32), [value]).map(Some)
+    }
+
     /// The byte nearest to a float, if an expression is one: `x as u8`, or, with rounding and a zero point, `(round_ties_even(x) + 3.0) as u8`.
     ///
     /// The float is brought into the range of the bytes less the zero point first. The bounds are integers, so that rounding it then gives what
@@ -144,6 +159,22 @@ impl Builder<'_> {
         }
         if from.bytes() == 1 { self.cast(from, to, group, value) } else { Ok(value) }
     }
+}
+
+/// Whether a value has a least and a greatest number, of which the difference to zero is less than 2³¹.
+fn is_between_bounds(value: &Expr) -> bool {
+    let (mut current, mut lower, mut upper) = (value, false, false);
+    while let ExprKind::Binary(op @ (BinaryOp::Max | BinaryOp::Min), a, b) = current.kind() {
+        let is_narrow = |bound: f64| bound.abs() < 2f64.powi(31);
+        let bound = |of: &Expr| of.as_constant().map(Constant::as_f64).is_some_and(is_narrow);
+        current = match () {
+            () if bound(b) => a,
+            () if bound(a) => b,
+            () => return false,
+        };
+        *(if *op == BinaryOp::Max { &mut lower } else { &mut upper }) = true;
+    }
+    lower && upper
 }
 
 /// A float as a byte.

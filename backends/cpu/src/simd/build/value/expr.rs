@@ -96,6 +96,7 @@ impl Builder<'_> {
                 None => self.select(condition, then, otherwise, group),
             },
             ExprKind::Cast(_) if let Some(byte) = self.float_to_byte(expr, group)? => Ok(byte),
+            ExprKind::Cast(_) if let Some(integer) = self.bounded_float_to_int(expr, group)? => Ok(integer),
             ExprKind::Cast(a) => match a.kind() {
                 ExprKind::Index(index) if index.lanes() == 1 && Form::of(dtype) == Form::Int32 => {
                     self.low_half_of_index(index, dtype, group)
