@@ -5,7 +5,7 @@
 
 use tilewright_core::analysis::scope::blocks;
 use tilewright_core::program::Program;
-use tilewright_core::schedule::{Schedule, Trace};
+use tilewright_core::schedule::{Instruction, Schedule, Trace};
 use tilewright_core::target::{RunContext, TargetKind};
 
 use crate::explore::candidate::{Candidate, Generator, Statistics};
@@ -163,12 +163,20 @@ fn choose(
     let DesignSpaces { spaces, rules, .. } =
         generate_some_design_spaces(program, &generator.context, &spec.rules, effort.breadth);
     let mut climb = Climb::new(generator);
-    let rounds = effort.samples_per_space.max(effort.samples.div_ceil(spaces.len().max(1)));
+    // Points that tensorize are rarely good, and few of the spaces have them.
+    let has_choice = effort.halving.is_none()
+        && spaces.iter().any(tensorizes)
+        && spaces.iter().any(|space| !tensorizes(space));
+    let samples = if has_choice { 2 * effort.samples } else { effort.samples };
+    let rounds = effort.samples_per_space.max(samples.div_ceil(spaces.len().max(1)));
     let mut found = climb.sample(&spaces, rounds, effort.halving);
     found.extend(start.map(|candidate| Candidate { space: spaces.len(), ..candidate }));
     let by_score = |a: &Candidate, b: &Candidate| score(b).total_cmp(&score(a)).then(a.hash.cmp(&b.hash));
     for &(kept, steps) in effort.rounds {
         found.sort_by(by_score);
+        if has_choice {
+            best_of_both_kinds_first(&mut found, &spaces);
+        }
         found.truncate(kept);
         found = found.into_iter().map(|start| climb.ascend(start, steps)).collect();
     }
@@ -180,6 +188,23 @@ fn choose(
             (candidate, rules)
         })
         .collect()
+}
+
+/// Whether the points of a space have tensor intrinsics.
+fn tensorizes(space: &Trace) -> bool {
+    space.steps().iter().any(|step| matches!(step.instruction, Instruction::Tensorize(_)))
+}
+
+/// Moves the best candidate with tensor intrinsics and the best one without to the front: the one that is better after many changes may be behind at
+/// first.
+fn best_of_both_kinds_first(found: &mut Vec<Candidate>, spaces: &[Trace]) {
+    let mut seen = [false; 2];
+    let (mut first, others): (Vec<_>, Vec<_>) = found.drain(..).partition(|candidate| {
+        let kind = usize::from(spaces.get(candidate.space).is_some_and(tensorizes));
+        !std::mem::replace(&mut seen[kind], true)
+    });
+    first.extend(others);
+    *found = first;
 }
 
 /// A schedule for a program without any measurement: that of [`default_candidate`] with the built-in search, or

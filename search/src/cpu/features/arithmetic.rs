@@ -21,7 +21,7 @@ pub(crate) struct Arithmetic {
     pub comparison: f64,
     /// Integer operations, but those of conditions.
     pub integer: f64,
-    /// Conversions.
+    /// Conversions, weighted by their instructions.
     pub conversion: f64,
     /// Loads.
     pub loads: f64,
@@ -45,6 +45,11 @@ enum Condition {
     Uniform,
     /// May differ between lanes.
     OfLanes,
+}
+
+/// The instructions of a conversion: a float is brought into the range of the integers first.
+fn conversion_cost(from: DType, to: DType) -> f64 {
+    if from.is_float() && !to.is_float() { 3.0 } else { 1.0 }
 }
 
 /// The iterators of a block.
@@ -106,7 +111,8 @@ impl Arithmetic {
                 self.add(otherwise, domain, inner);
                 return;
             }
-            ExprKind::Cast(_) | ExprKind::Bitcast(_) => self.conversion += 1.0,
+            ExprKind::Cast(operand) => self.conversion += conversion_cost(operand.dtype(), expr.dtype()),
+            ExprKind::Bitcast(_) => self.conversion += 1.0,
             ExprKind::Bounded(..) => self.conditional += 1.0,
         }
         for operand in expr.operands() {

@@ -44,6 +44,13 @@ const STAGED: f64 = 3.0;
 /// Products of tiles that have to be independent of each other to keep the unit busy: one begins every 16 cycles and takes
 /// 52 (Intel 64 and IA-32 Architectures Optimization Reference Manual, chapter on AMX).
 const INDEPENDENT_TILES: f64 = 4.0;
+/// The cost of a dot product of four bytes without an instruction for it, in products: two products of pairs of words, and two sums.
+const PAIRS: f64 = 2.0;
+/// The cost of an operand that becomes words, in loads.
+const WORDS: f64 = 2.0;
+/// The registers of both operands as words, and of two products.
+const REGISTERS_OF_WORDS: f64 = 6.0;
+
 /// Cycles to combine the halves of a vector: a store, a load and an addition that wait for each other.
 const HALVING: f64 = 10.0;
 
@@ -69,15 +76,17 @@ fn ideal_cycles(program: &Program, facts: &BlockFacts<'_>, cpu: &CpuTarget, thre
     let is_output = tilewright_core::analysis::scope::writes_parameter(program, facts.block);
     let per_point = facts.operations() / facts.points().max(1.0) / 2.0;
     let per_point = if is_output { per_point.max(0.5) } else { per_point };
-    per_point * domain / (ISSUE * f64::from(cpu.lanes(facts.element_bytes))) / threads
+    per_point * domain / (ISSUE * f64::from(cpu.lanes(facts.lane_bytes))) / threads
 }
 
 fn block_cycles(block: &BlockFacts<'_>, caches: &Caches, cpu: &CpuTarget, threads: f64) -> f64 {
-    let lanes = f64::from(cpu.lanes(block.element_bytes));
-    let used_lanes = block.lanes().max(1.0) / (block.lanes() / lanes).ceil().max(1.0);
+    let lanes = f64::from(cpu.lanes(block.lane_bytes));
+    let used_lanes = block.lanes() / block.registers_per_statement(cpu);
+    let multiplies_words = block.multiplies_words(cpu);
     let statements = block.points() * block.formed.share / used_lanes;
     let per_statement = match (block.points_of_intrinsic > 1.0, block.tiles) {
         (_, Some(_)) => block.outputs_of_intrinsic * ISSUE / lanes,
+        (true, None) if multiplies_words => PAIRS,
         (true, None) => 1.0,
         (false, None) => block.operations() / block.points().max(1.0) / 2.0,
     };
@@ -85,6 +94,8 @@ fn block_cycles(block: &BlockFacts<'_>, caches: &Caches, cpu: &CpuTarget, thread
     let independent = if block.reduction > 1.0 { block.accumulators(cpu) } else { LATENCY * ISSUE };
     let overlap = match block.tiles {
         Some(tiles) => (tiles / INDEPENDENT_TILES).min(1.0),
+        // Only an addition of integers waits for the last one, for a cycle.
+        None if multiplies_words => 1.0,
         None => (independent / (LATENCY * ISSUE)).clamp(1.0 / (LATENCY * ISSUE), 1.0),
     };
     let arithmetic = statements * per_statement.max(0.25) / ISSUE / overlap;
@@ -92,8 +103,9 @@ fn block_cycles(block: &BlockFacts<'_>, caches: &Caches, cpu: &CpuTarget, thread
     let uniform = if block.formed.are_unconditional { 0.0 } else { block.arithmetic.uniform };
     let selection = if block.points_of_intrinsic > 1.0 { STAGED } else { UNIFORM };
     let scattered = block.arithmetic.conditional * 4.0 * conditions + uniform * selection;
-    let loads = statements * (block.loads_per_operation(cpu) + scattered) / ISSUE;
-    let spill = block.accumulators(cpu) > f64::from(cpu.vector_registers) - 2.0;
+    let (load, others) = if multiplies_words { (WORDS, REGISTERS_OF_WORDS) } else { (1.0, 2.0) };
+    let loads = statements * (load * block.loads_per_operation(cpu) + scattered) / ISSUE;
+    let spill = block.accumulators(cpu) > f64::from(cpu.vector_registers) - others;
     let registers = overlapped(arithmetic, loads) * if spill { 2.0 } else { 1.0 };
     caches.with_transfers(registers + loop_cycles(block, lanes), block) / speedup(block, threads)
 }

@@ -11,6 +11,7 @@ mod access;
 pub(crate) mod arithmetic;
 mod cache;
 pub mod draft;
+mod lanes;
 mod nest;
 mod padding;
 mod reuse;

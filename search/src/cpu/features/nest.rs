@@ -13,6 +13,7 @@ use tilewright_core::target::CpuTarget;
 
 use crate::cpu::features::access::{AccessFact, accesses};
 use crate::cpu::features::arithmetic::Arithmetic;
+use crate::cpu::features::lanes::{bytes_of_lane, vectors};
 use crate::cpu::features::padding::FormedTerms;
 use crate::cpu::postproc::verify::sums_in_tiles;
 
@@ -65,14 +66,18 @@ pub(super) struct BlockFacts<'a> {
     pub reduction: f64,
     /// Whether guards exclude some points.
     pub is_guarded: bool,
-    /// Bytes of the element type of the results.
-    pub element_bytes: usize,
+    /// The bytes of a lane of its statements.
+    pub lane_bytes: usize,
+    /// Whether some elements that it accesses have fewer than 32 bits.
+    pub has_narrow_elements: bool,
     /// The points that a tensor intrinsic computes at once, at each point of the block's domain; otherwise 1.
     pub points_of_intrinsic: f64,
     /// The elements that it updates, likewise.
     pub outputs_of_intrinsic: f64,
     /// The tiles of sums in registers, when it is a product of tiles.
     pub tiles: Option<f64>,
+    /// Whether a tensor intrinsic forms products of bytes.
+    multiplies_bytes: bool,
 }
 
 impl<'a> BlockFacts<'a> {
@@ -99,12 +104,11 @@ impl<'a> BlockFacts<'a> {
             })
             .collect();
         let accesses = accesses(program, block, &loops, scopes);
+        let has_bytes = accesses.iter().any(|access| access.bytes < 2.0);
+        let has_narrow_elements = accesses.iter().any(|access| access.bytes < 4.0);
         let working_set = (0..=loops.len())
             .map(|depth| accesses.iter().map(|access| access.line_bytes(depth)).sum())
             .collect();
-        let written = tilewright_core::analysis::block::writes(block);
-        let dtype = written.first().map(|buffer| program.buffer(*buffer).dtype);
-        let element_bytes = dtype.map_or(4, |dtype| dtype.bytes());
         let reduction = loops.iter().filter(|node| node.is_reduction).map(|node| node.extent).product();
         let vectorized = || loops.iter().filter(|node| node.kind == LoopKind::Vectorized);
         let lanes: Vec<VarId> = block
@@ -125,10 +129,12 @@ impl<'a> BlockFacts<'a> {
             working_set,
             reduction,
             is_guarded,
-            element_bytes,
+            lane_bytes: bytes_of_lane(program, block),
+            has_narrow_elements,
             points_of_intrinsic: points_of_intrinsic(&block.body),
             outputs_of_intrinsic: outputs_of_intrinsic(&block.body),
             tiles: sums_in_tiles(path, block).map(|tiles| tiles as f64),
+            multiplies_bytes: matches!(block.body, Stmt::Intrinsic(_)) && has_bytes,
         }
     }
 
@@ -149,8 +155,8 @@ impl<'a> BlockFacts<'a> {
     }
 
     /// Vector registers that one vectorized statement takes.
-    fn registers_per_statement(&self, cpu: &CpuTarget) -> f64 {
-        (self.lanes() / f64::from(cpu.lanes(self.element_bytes))).ceil().max(1.0)
+    pub(super) fn registers_per_statement(&self, cpu: &CpuTarget) -> f64 {
+        vectors(cpu, self.lanes(), self.lane_bytes, self.has_narrow_elements)
     }
 
     /// Independent results that the unrolled and vectorized loops keep at once, in registers.
@@ -162,6 +168,12 @@ impl<'a> BlockFacts<'a> {
             .map(|node| node.extent)
             .product();
         unrolled * self.registers_per_statement(cpu)
+    }
+
+    /// Whether its dot products of bytes take several instructions: bytes become words, of which pairs are multiplied.
+    pub(super) fn multiplies_words(&self, cpu: &CpuTarget) -> bool {
+        let has_dot_products = ["avx512vnni", "avxvnni"].iter().any(|name| cpu.features.contains(*name));
+        self.multiplies_bytes && self.tiles.is_none() && !has_dot_products
     }
 
     /// Copies of the body in the code, in registers.
@@ -253,8 +265,9 @@ impl<'a> BlockFacts<'a> {
             let cost = if access.is_written { 3.0 } else { 1.0 };
             loads += own * cost / if stays { self.reduction_of_tile() / updates } else { 1.0 };
         }
-        // Registers for the sums, the operand that is kept, and one streamed operand.
-        let is_crowded = sums + held + 1.0 > f64::from(cpu.vector_registers);
+        // Registers for the sums, the operand that is kept, and one streamed operand; for words, two of each and two products.
+        let others = if self.multiplies_words(cpu) { 2.0 * held + 4.0 } else { held + 1.0 };
+        let is_crowded = sums + others > f64::from(cpu.vector_registers);
         if is_crowded && self.reduction > 1.0 && held.is_finite() {
             loads += (sums - held) * updates;
         }
@@ -285,7 +298,7 @@ impl<'a> BlockFacts<'a> {
         stride: Option<i64>,
         cpu: &CpuTarget,
     ) -> f64 {
-        let vectors = (node.extent / f64::from(cpu.lanes(self.element_bytes))).ceil();
+        let vectors = vectors(cpu, node.extent, self.lane_bytes, self.has_narrow_elements);
         match stride {
             Some(1) => vectors,
             // Copies of narrow elements load runs of bytes, not single elements.
