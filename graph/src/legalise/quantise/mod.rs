@@ -12,6 +12,7 @@
 //! | `dynamic` | to integers whose scale and zero point follow from the data |
 //! | `product` | products of matrices |
 //! | `windows` | convolutions |
+//! | `zero_terms` | the terms of a convolution's zero points, and what stands for padding |
 //! | `blocks` | products with matrices whose integers share a scale in blocks |
 
 mod blocks;
@@ -21,6 +22,7 @@ mod lookup;
 mod parameter;
 mod product;
 mod windows;
+mod zero_terms;
 
 pub(crate) use blocks::block_product;
 pub(crate) use convert::{dequantize, quantize, requantize};

@@ -1,19 +1,19 @@
 //! Convolutions of integers.
 
-use tilewright_core::build::{UpdateOp, Value};
+use tilewright_core::build::Value;
 use tilewright_core::dtype::DType;
+use tilewright_core::expr::BinaryOp;
 
 use crate::legalise::convolution::{Shape, multiply_windows, pad, with_fewer_taps};
-use crate::legalise::emitter::{Emitter, Tensor, here, nest};
+use crate::legalise::emitter::{Emitter, Tensor};
 use crate::legalise::operands::Operands;
-use crate::legalise::pointwise::{inside, scaled};
 use crate::legalise::quantise::convert::{Rescale, require_narrow_sums, rescale, scales_of_sums};
 use crate::legalise::quantise::parameter::Parameter;
 use crate::legalise::quantise::product::{require_bytes, wide};
-use crate::legalise::scalar::{add, both, divide, multiply, number, subtract};
+use crate::legalise::quantise::zero_terms::{Padding, sum_filters, sum_windows};
+use crate::legalise::scalar::{divide, multiply, number, subtract};
 use crate::legalise::window::Windows;
 use crate::legalise::{Unsupported, unsupported};
-use crate::operator::Window;
 use crate::symbolic::SymInt;
 use crate::tensor::ElementType;
 
@@ -124,8 +124,8 @@ fn centred_windows(
 /// Up to this magnitude, `f32` holds every integer.
 const EXACT_IN_FLOATS: i64 = 1 << 24;
 
-/// Whether each channel has its own filters, and `f32` holds all sums. Instructions for products of integers add up neighbouring bytes, which are
-/// of other channels here; without them, products of floats take half the instructions, and taps that meet padding can be left out.
+/// Whether each channel has its own filters, and `f32` holds all sums. Instructions for products of bytes add those of neighbours, which belong to other channels
+/// here; without such an instruction, a product of floats takes a third of the steps of one of bytes, and its padding is zero.
 fn sums_are_exact_in_floats(shape: &Shape, weights: &Tensor, weights_have_zero: bool) -> bool {
     let taps = weights.extents[1..].iter().filter_map(SymInt::as_constant).product::<i64>();
     let greatest = if weights_have_zero || weights.dtype == DType::U8 { 255 } else { 128 };
@@ -145,7 +145,12 @@ fn sum_in_floats(
     let x = if windows.has_padding() { pad(emitter, &x, windows, &number(DType::F32, 0.0))? } else { x };
     let sums = multiply_windows(emitter, [&x, &weights], windows, shape, ElementType::F32)?;
     let extents = sums.extents.clone();
-    emitter.compute(ElementType::I32, &extents, &mut |builder, indices| wide(&sums.at(builder, indices)))
+    // The bounds, which no sum exceeds, spare what a conversion does for numbers that do not fit.
+    let [least, greatest] = [-EXACT_IN_FLOATS, EXACT_IN_FLOATS].map(|bound| number(DType::F32, bound as f64));
+    emitter.compute(ElementType::I32, &extents, &mut |builder, indices| {
+        let sum = sums.at(builder, indices).binary(BinaryOp::Max, least.clone());
+        wide(&sum.binary(BinaryOp::Min, greatest.clone()))
+    })
 }
 
 /// Integers less their zero point, as floats.
@@ -157,111 +162,4 @@ fn centre(emitter: &mut Emitter, tensor: &Tensor, zero: Option<&Parameter>) -> R
         }
         integer.cast(DType::F32)
     })
-}
-
-/// What stands for the elements around the input.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Padding {
-    /// The zero point, whose products are formed and taken away again.
-    Multiplied,
-    /// Zero, whose products are left out. What is taken away from a sum depends on the taps that meet the input, thus on its place.
-    LeftOut,
-}
-
-impl Padding {
-    /// Leaves out products where most of them are of padding, for the present values of the dimensions.
-    fn of(windows: &Windows) -> Self {
-        let Window { input, output, kernel, strides, dilations, before, .. } = &windows.fixed;
-        let share = (0..input.len()).map(|dimension| {
-            let place = |window: usize, tap: usize| {
-                (window * strides[dimension] + tap * dilations[dimension]) as i64 - before[dimension]
-            };
-            let inside = |place: i64| (0..input[dimension] as i64).contains(&place);
-            let taps = (0..output[dimension])
-                .flat_map(|window| (0..kernel[dimension]).map(move |tap| (window, tap)));
-            let met = taps.filter(|&(window, tap)| inside(place(window, tap))).count();
-            met as f64 / (output[dimension] * kernel[dimension]).max(1) as f64
-        });
-        if share.product::<f64>() < 0.5 { Padding::LeftOut } else { Padding::Multiplied }
-    }
-}
-
-/// The sums of each filter's weights less their zero point, times a zero point that is known ahead of calls; for each place of the result the weights that
-/// meet the input alone, where there are places: the windows and the spatial extents of the input.
-fn sum_filters(
-    emitter: &mut Emitter,
-    weights: &Tensor,
-    zero_of_x: Option<&Parameter>,
-    zero_of_weights: Option<&Parameter>,
-    places: Option<(&Windows, &[SymInt])>,
-) -> Result<Tensor, Unsupported> {
-    let kept = if places.is_some() { &weights.extents[2..] } else { &[] };
-    let outer = [&weights.extents[..1], kept].concat();
-    let bounds = emitter.bounds(&weights.extents[1..weights.rank() - kept.len()])?;
-    let zero = || Some(number(DType::I32, 0.0));
-    let sums = emitter.local(ElementType::I32, &outer, zero())?;
-    emitter.nest(&outer, &mut |builder, own| {
-        nest(builder, &bounds, &mut Vec::new(), &mut |builder, inner| {
-            let mut term = wide(&weights.at(builder, &[&own[..1], inner, &own[1..]].concat()));
-            if let Some(zero) = zero_of_weights {
-                term = subtract(&term, &wide(&zero.at(builder, &own[..1])));
-            }
-            if let Some(zero) = zero_of_x {
-                term = multiply(&wide(&zero.at(builder, &[])), &term);
-            }
-            sums.store(builder, own, UpdateOp::Add, term, here!());
-        });
-    })?;
-    let Some((windows, input)) = places else { return Ok(sums) };
-    let extents = [&[1.into(), weights.extents[0].clone()][..], &windows.output].concat();
-    let (taps, ends) = (emitter.bounds(kept)?, emitter.values(input)?);
-    let by_place = emitter.local(ElementType::I32, &extents, zero())?;
-    emitter.nest(&extents, &mut |builder, indices| {
-        nest(builder, &taps, &mut Vec::new(), &mut |builder, taps| {
-            let place =
-                |dimension: usize| windows.place(dimension, &indices[2 + dimension], &taps[dimension]);
-            let meets = (0..taps.len()).map(|dimension| inside(&place(dimension), &ends[dimension]));
-            let sum = sums.at(builder, &[&indices[1..2], taps].concat());
-            let term = match meets.reduce(|all, one| both(&all, &one)) {
-                Some(meets) => meets.select(sum, number(DType::I32, 0.0)),
-                None => sum,
-            };
-            by_place.store(builder, indices, UpdateOp::Add, term, here!());
-        });
-    })?;
-    Ok(by_place)
-}
-
-/// The sum of each window, over all channels of a group: channels first, so that overlapping windows share these sums.
-fn sum_windows(
-    emitter: &mut Emitter,
-    x: &Tensor,
-    windows: &Windows,
-    shape: &Shape,
-) -> Result<Tensor, Unsupported> {
-    let channels = shape.channels as i64;
-    let groups: SymInt = shape.groups.into();
-    let zero = || Some(number(DType::I32, 0.0));
-    let extents = [&[x.extents[0].clone(), groups.clone()][..], &x.extents[2..]].concat();
-    let bounds = emitter.bounds(&[channels.into()])?;
-    let places = emitter.local(ElementType::I32, &extents, zero())?;
-    emitter.nest(&extents, &mut |builder, indices| {
-        nest(builder, &bounds, &mut Vec::new(), &mut |builder, inner| {
-            let channel = add(&scaled(&indices[1], channels), &inner[0]);
-            let own = [&[indices[0].clone(), channel][..], &indices[2..]].concat();
-            places.store(builder, indices, UpdateOp::Add, wide(&x.at(builder, &own)), here!());
-        });
-    })?;
-    let extents = [&[x.extents[0].clone(), groups][..], &windows.output].concat();
-    let bounds = emitter.bounds(&windows.kernel())?;
-    let sums = emitter.local(ElementType::I32, &extents, zero())?;
-    emitter.nest(&extents, &mut |builder, indices| {
-        nest(builder, &bounds, &mut Vec::new(), &mut |builder, taps| {
-            let place = |(dimension, (window, tap))| windows.padded_place(dimension, window, tap);
-            let spatial = indices[2..].iter().zip(taps).enumerate().map(place);
-            let own: Vec<Value> = indices[..2].iter().cloned().chain(spatial).collect();
-            sums.store(builder, indices, UpdateOp::Add, places.at(builder, &own), here!());
-        });
-    })?;
-    Ok(sums)
 }
