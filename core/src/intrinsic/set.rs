@@ -5,6 +5,7 @@ use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use super::{DescriptionError, MAX_VECTOR_OUTPUTS, TensorIntrinsic};
+use crate::ids::VarId;
 use crate::stmt::{Intrinsic, Stmt, Store};
 
 /// The descriptions that a kind of device knows, each with a name of its own. Immutable, and cheap to clone.
@@ -83,30 +84,29 @@ impl Hash for IntrinsicSet {
     }
 }
 
-/// The number of elements that a marked statement updates; 1 when it is not a loop nest of constant extents around one store.
-pub fn marked_outputs(marked: &Intrinsic) -> i64 {
+/// The loops of a marked statement, with their extents, and its store; `None` when it is not a loop nest of constant extents around one store.
+fn loops_and_store(marked: &Intrinsic) -> Option<(Vec<(VarId, i64)>, &Store)> {
     let mut loops = Vec::new();
     let mut current = &marked.body;
     while let Stmt::For(node) = current {
-        let Some(extent) = node.extent.as_constant() else { return 1 };
-        loops.push((node.var, extent));
+        loops.push((node.var, node.extent.as_constant()?));
         current = &node.body;
     }
-    let Stmt::Store(store) = current else { return 1 };
+    let Stmt::Store(store) = current else { return None };
+    Some((loops, store))
+}
+
+/// The number of elements that a marked statement updates; 1 when it is not a loop nest of constant extents around one store.
+pub fn marked_outputs(marked: &Intrinsic) -> i64 {
+    let Some((loops, store)) = loops_and_store(marked) else { return 1 };
     let is_place = |var| store.indices.iter().any(|index| index.mentions(var));
     loops.into_iter().filter(|(var, _)| is_place(*var)).map(|(_, extent)| extent).product()
 }
 
 /// The store of a marked statement that updates its elements in vector registers.
 pub fn marked_store(marked: &Intrinsic) -> Option<&Store> {
-    let mut current = &marked.body;
-    while let Stmt::For(node) = current {
-        current = &node.body;
-    }
-    match current {
-        Stmt::Store(store) if marked_outputs(marked) <= MAX_VECTOR_OUTPUTS => Some(store),
-        _ => None,
-    }
+    let (_, store) = loops_and_store(marked)?;
+    (marked_outputs(marked) <= MAX_VECTOR_OUTPUTS).then_some(store)
 }
 
 #[cfg(test)]

@@ -40,11 +40,6 @@ impl StoreLoops {
         }
     }
 
-    /// Whether the statement is of another form, or stores too many elements.
-    pub(in crate::lower) fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
     /// The distance, in elements of the vector, of neighbours along each loop.
     fn strides(&self) -> impl Iterator<Item = (VarId, i64, i64)> {
         let mut inner = 1;

@@ -12,7 +12,7 @@
 //! | `dynamic` | to integers whose scale and zero point follow from the data |
 //! | `product` | products of matrices |
 //! | `windows` | convolutions |
-//! | `zero_terms` | the terms of a convolution's zero points, and what stands for padding |
+//! | `zero_terms` | the terms of a convolution's zero points, and the value of its padding |
 //! | `blocks` | products with matrices whose integers share a scale in blocks |
 
 mod blocks;

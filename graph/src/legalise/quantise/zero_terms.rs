@@ -1,4 +1,4 @@
-//! What zero points add to the sums of a convolution, which is taken away again.
+//! The terms that zero points add to the sums of a convolution. The convolution subtracts them.
 
 use tilewright_core::build::{UpdateOp, Value};
 use tilewright_core::dtype::DType;
@@ -15,12 +15,12 @@ use crate::operator::Window;
 use crate::symbolic::SymInt;
 use crate::tensor::ElementType;
 
-/// What stands for the elements around the input.
+/// The value of the elements around the input.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Padding {
-    /// The zero point, whose products are formed and taken away again.
+    /// The zero point, whose products are formed and subtracted afterwards.
     Multiplied,
-    /// Zero, whose products are left out. What is taken away from a sum depends on the taps that meet the input, thus on its place.
+    /// Zero, whose products are left out. The term to subtract from a sum then depends on its place, because only weights that meet the input count.
     LeftOut,
 }
 

@@ -3,7 +3,7 @@
 use tilewright_core::analysis::block::stores;
 use tilewright_core::expr::{BinaryOp, Expr, ExprKind};
 use tilewright_core::program::Program;
-use tilewright_core::stmt::{Block, Stmt};
+use tilewright_core::stmt::{Block, Stmt, Store};
 use tilewright_core::target::CpuTarget;
 
 /// The bytes of elements that arithmetic is done on, at least: narrower ones are widened.
@@ -14,7 +14,7 @@ const MASKED_BITS: u32 = 512;
 
 /// The bytes of a lane of a block's statements: those of the widest type that they compute with, or of the elements that they move.
 pub(super) fn bytes_of_lane(program: &Program, block: &Block) -> usize {
-    let bytes = |store: &tilewright_core::stmt::Store| {
+    let bytes = |store: &Store| {
         let stored = program.buffer(store.buffer).dtype.bytes();
         match computed_bytes(&store.value) {
             Some(computed) if !matches!(block.body, Stmt::Intrinsic(_)) => computed.max(stored),

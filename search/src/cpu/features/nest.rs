@@ -172,8 +172,8 @@ impl<'a> BlockFacts<'a> {
 
     /// Whether its dot products of bytes take several instructions: bytes become words, of which pairs are multiplied.
     pub(super) fn multiplies_words(&self, cpu: &CpuTarget) -> bool {
-        let has_dot_products = ["avx512vnni", "avxvnni"].iter().any(|name| cpu.features.contains(*name));
-        self.multiplies_bytes && self.tiles.is_none() && !has_dot_products
+        let has_dot_products = || ["avx512vnni", "avxvnni"].iter().any(|name| cpu.features.contains(*name));
+        self.multiplies_bytes && self.tiles.is_none() && !has_dot_products()
     }
 
     /// Copies of the body in the code, in registers.

@@ -56,13 +56,8 @@ impl FormedTerms {
 /// Whether lowering leaves out the terms for which a condition fails: a branch stands around a tile of accumulators, or the condition
 /// is known for each element of the tile once the loop over taps is written out, and the place of the tile is told apart.
 fn is_left_out(condition: &Index, block: &Block, loops: &[LoopFact]) -> bool {
-    if matches!(block.body, Stmt::Intrinsic(_)) {
-        // The loops of a marked statement are lanes.
-        let mut differs = false;
-        condition.for_each_var(&mut |var| differs |= block.iters.iter().all(|iter| iter.var != var));
-        if differs {
-            return false;
-        }
+    if differs_in_marked(condition, block) {
+        return false;
     }
     let of_loops = condition
         .substitute(&|var| block.iters.iter().find(|iter| iter.var == var).map(|iter| iter.binding.clone()));
@@ -83,6 +78,19 @@ fn is_left_out(condition: &Index, block: &Block, loops: &[LoopFact]) -> bool {
     let are_inside = mentioned[around..].iter().all(|node| node.kind == LoopKind::Unrolled);
     let is_cut = |node: &&&LoopFact| is_tap(node, loops);
     are_inside && mentioned[..around].iter().filter(|node| !is_cut(node)).count() <= MOST_LOOPS_OF_PLACE
+}
+
+/// Whether a condition mentions a loop of a marked statement, which is one of lanes.
+fn differs_in_marked(condition: &Index, block: &Block) -> bool {
+    let Stmt::Intrinsic(marked) = &block.body else { return false };
+    let mut inner = &marked.body;
+    while let Stmt::For(node) = inner {
+        if condition.mentions(node.var) {
+            return true;
+        }
+        inner = &node.body;
+    }
+    false
 }
 
 /// Whether a loop over taps belongs to the sum of one tile: no loop over tiles is inside.

@@ -28,10 +28,10 @@ use crate::analysis::zeros::ZeroElements;
 use crate::expr::Expr;
 use crate::ids::VarId;
 use crate::index::{Index, Ranges};
+use crate::intrinsic::marked_store;
 use crate::lower::pass::loops::leave_out_padding::place::{Place, at};
 use crate::lower::pass::loops::peel_boundaries::is_sum;
 use crate::lower::util::condition::{is_negative, under_guards};
-use crate::lower::util::marked::StoreLoops;
 use crate::lower::{LowerError, LowerOptions};
 use crate::program::Program;
 use crate::simplify::simplify_expr;
@@ -167,10 +167,11 @@ impl Sums<'_> {
             return Some(by_place);
         }
         let cut = self.cut_taps(stmt, store, true);
-        let (guarded, outside) = Guards { terms: &self.terms, loops: Vec::new(), ranges: Ranges::new() }
-            .place(cut.as_ref().unwrap_or(stmt))
-            .map(|Placed { stmt, pending }| (stmt, pending))
-            .unzip();
+        let (guarded, outside) =
+            Guards { terms: &self.terms, loops: Vec::new(), ranges: Ranges::new(), is_marked: false }
+                .place(cut.as_ref().unwrap_or(stmt))
+                .map(|Placed { stmt, pending }| (stmt, pending))
+                .unzip();
         let stmt = guarded.or(cut)?;
         Some(under_guards(outside.unwrap_or_default().iter().map(is_negative), stmt))
     }
@@ -190,7 +191,7 @@ fn only_store(mut stmt: &Stmt) -> Option<&Store> {
         stmt = match stmt {
             Stmt::For(node) => &node.body,
             Stmt::If(node) if node.otherwise.is_none() => &node.then,
-            Stmt::Intrinsic(node) if !StoreLoops::of(node).is_empty() => &node.body,
+            Stmt::Intrinsic(node) => return marked_store(node),
             Stmt::Store(store) => return Some(store),
             _ => return None,
         }
@@ -222,6 +223,8 @@ struct Guards<'s> {
     loops: Vec<(VarId, LoopKind)>,
     /// Their ranges.
     ranges: Ranges,
+    /// Whether the current statement is marked: its loops are lanes, so that guards stand around all of it.
+    is_marked: bool,
 }
 
 /// A statement, and the differences of the guards that are to stand around it.
@@ -236,7 +239,8 @@ impl Guards<'_> {
         match stmt {
             Stmt::Store(store) => self.of_store(store),
             Stmt::For(node) => {
-                self.loops.push((node.var, node.kind));
+                let kind = if self.is_marked { LoopKind::Vectorized } else { node.kind };
+                self.loops.push((node.var, kind));
                 self.ranges.insert_loop(node);
                 let body = self.place(&node.body);
                 self.ranges.remove(node.var);
@@ -253,26 +257,12 @@ impl Guards<'_> {
             }
             Stmt::Seq(stmts) => self.of_sequence(stmts),
             Stmt::Intrinsic(node) => {
-                let Placed { stmt: body, pending } = self.of_marked(&node.body)?;
+                self.is_marked = true;
+                let body = self.place(&node.body);
+                self.is_marked = false;
+                let Placed { stmt: body, pending } = body?;
                 let stmt = Stmt::Intrinsic(Arc::new(Intrinsic { body, ..Intrinsic::clone(node) }));
                 Some(Placed { stmt, pending })
-            }
-            _ => None,
-        }
-    }
-
-    /// The loops of a marked statement are lanes, so that all its guards stand around it.
-    fn of_marked(&mut self, stmt: &Stmt) -> Option<Placed> {
-        match stmt {
-            Stmt::Store(store) => self.of_store(store),
-            Stmt::For(node) => {
-                self.loops.push((node.var, LoopKind::Vectorized));
-                self.ranges.insert_loop(node);
-                let body = self.of_marked(&node.body);
-                self.ranges.remove(node.var);
-                self.loops.pop();
-                let Placed { stmt: body, pending } = body?;
-                Some(Placed { stmt: Stmt::For(Arc::new(For { body, ..For::clone(node) })), pending })
             }
             _ => None,
         }
