@@ -144,16 +144,19 @@ const GENEROUS: Limits = Limits {
 /// The limits where few loaded vectors can be kept.
 const FRUGAL: Limits = Limits { shared_loads: 1, by_group: true, ..GENEROUS };
 
+/// The same, row by row: an element that all groups of a row share stays in its register.
+const FRUGAL_BY_ROW: Limits = Limits { shared_loads: 2, ..GENEROUS };
+
 /// The limits where registers suffice for loaded vectors, but not for every intermediate besides.
 const SUMS_ALONE: Limits = Limits { intermediates: Intermediates::Sums, ..GENEROUS };
 
-/// The limits that are tried, one after the other, until the vectors fit into registers.
-const FRUGAL_ATTEMPTS: [Limits; 5] = [
-    Limits { shared_loads: 8, ..FRUGAL },
-    FRUGAL,
-    Limits { column_parts: 0, ..FRUGAL },
-    Limits { column_parts: 0, intermediates: Intermediates::Sums, ..FRUGAL },
-    Limits { column_parts: 0, intermediates: Intermediates::None, ..FRUGAL },
+/// The limits that are tried, one after the other, until the vectors fit into registers; of alternatives, those with which code loads least.
+const FRUGAL_ATTEMPTS: [&[Limits]; 5] = [
+    &[Limits { shared_loads: 8, ..FRUGAL }],
+    &[FRUGAL, FRUGAL_BY_ROW],
+    &[Limits { column_parts: 0, ..FRUGAL }],
+    &[Limits { column_parts: 0, intermediates: Intermediates::Sums, ..FRUGAL }],
+    &[Limits { column_parts: 0, intermediates: Intermediates::None, ..FRUGAL }],
 ];
 
 /// Compiles a statement, or says why it is no leaf.
@@ -185,20 +188,31 @@ fn attempt(
     }
     let generous = within(SUMS_ALONE);
     let mut frugal = Err(Refusal::Spills);
-    for limits in FRUGAL_ATTEMPTS {
-        frugal = within(limits);
+    for alternatives in FRUGAL_ATTEMPTS {
+        frugal = alternatives
+            .iter()
+            .map(|limits| within(*limits))
+            .reduce(with_fewer_accesses)
+            .expect("there is one");
         if !matches!(frugal, Err(Refusal::Spills)) {
             break;
         }
     }
     // A tile of sums that is copied from and to another one, which would fit into registers by itself, leaves no registers for the vectors
     // that its products share.
-    let best = match (generous, frugal) {
-        (Ok(own), Ok(other)) if own.code.accesses() < other.code.accesses() => own,
-        (Ok(own), Err(_)) => own,
-        (_, outcome) => outcome?,
-    };
-    best.encode(around)
+    with_fewer_accesses(frugal, generous)?.encode(around)
+}
+
+/// The code that accesses memory less; the first one, where both do as often or neither has been built.
+fn with_fewer_accesses(
+    first: Result<Allocated, Refusal>,
+    second: Result<Allocated, Refusal>,
+) -> Result<Allocated, Refusal> {
+    match (first, second) {
+        (Ok(first), Ok(second)) if second.code.accesses() < first.code.accesses() => Ok(second),
+        (Err(_), Ok(second)) => Ok(second),
+        (first, _) => first,
+    }
 }
 
 /// Builds and allocates with as many interleaved groups of lanes as fit into registers.

@@ -104,3 +104,58 @@ fn steps_of_a_sum_share_their_elements() {
         assert_eq!(count("broadcast"), steps * rows, "{listing}");
     }
 }
+
+/// A tile of sums whose vectors are statements of their own, as an unrolled loop makes them: two rows of six vectors take twelve of sixteen registers, so that neither
+/// the six vectors of weights of a step nor all that comes after an element can be kept. Each element and each vector is loaded once for a step all the same.
+#[test]
+fn rows_of_single_vectors_share_their_operands() {
+    let (rows, vectors, depth, steps) = (2, 6, 24, 4);
+    let (lanes, width) = (8, 8 * 6);
+    let size = rows * width;
+    let of_vectors = |line: &dyn Fn(usize, usize) -> String| -> String {
+        (0..rows * vectors).map(|number| line(number / vectors, number % vectors * lanes) + "\n").collect()
+    };
+    let sums: String = (0..steps)
+        .map(|step| {
+            of_vectors(&|row, lane| {
+                let (sum, element, weight) = (row * width + lane, row * depth + step, step * width + lane);
+                format!(
+                    "r[lane<{lanes}> + {sum}] = mul_add(x[k*{steps} + {element}], w[k*{} + lane<{lanes}> + {weight}], r[lane<{lanes}> + {sum}])",
+                    steps * width
+                )
+            })
+        })
+        .collect();
+    let program = program(&format!(
+        "kernel tile(in x: f32[{}], in w: f32[{}], out y: f32[{size}]) {{
+           buffer r: f32[{size}] local
+           alloc r {{
+             {}
+             for k in 0..{} {{ {sums} }}
+             {}
+           }}
+         }}",
+        rows * depth,
+        depth * width,
+        of_vectors(&|row, lane| format!("r[lane<{lanes}> + {}] = 0.0", row * width + lane)),
+        depth / steps,
+        of_vectors(&|row, lane| {
+            let sum = row * width + lane;
+            format!("y[lane<{lanes}> + {sum}] = r[lane<{lanes}> + {sum}]")
+        }),
+    ));
+    let tensor = |len, seed| AnyTensor::random(DType::F32, &[len], seed).expect("a small tensor");
+    let result = AnyTensor::zeros(DType::F32, &[size]).expect("a small tensor");
+    let tensors = vec![tensor(rows * depth, 1), tensor(depth * width, 2), result];
+    Call { tensors, ..Call::default() }.check(&program);
+    let avx2 = tilewright_cpu::CpuDevice::without_features("-avx512f").expect("known features");
+    let listing = list(&avx2, &program);
+    let count = |is_one: &dyn Fn(&str) -> bool| listing.lines().filter(|line| is_one(line)).count();
+    if count(&|line| line.contains("ymm")) > 0 {
+        let is_broadcast = |line: &str| line.contains("broadcast");
+        let reads_vector = |line: &str| line.contains("ymm") && line.contains(",[") && !is_broadcast(line);
+        assert_eq!(count(&|line| line.contains("vfmadd")), steps * rows * vectors, "{listing}");
+        assert_eq!(count(&is_broadcast), steps * rows, "{listing}");
+        assert_eq!(count(&reads_vector), steps * vectors, "{listing}");
+    }
+}

@@ -15,7 +15,7 @@ use crate::simd::build::{Binding, Builder, MOST_INSTRUCTIONS, Outcome};
 use crate::simd::ir::{Item, Reg};
 use crate::simd::{Refusal, VectorExtension};
 
-type Groups = SmallVec<[Group; 8]>;
+pub(super) type Groups = SmallVec<[Group; 8]>;
 
 impl Builder<'_> {
     /// Builds a statement.
@@ -54,49 +54,11 @@ impl Builder<'_> {
             }
             let rows = if self.limits.by_group { self.rows(rest) } else { Vec::new() };
             if rows.len() > 1 {
-                self.rows_by_group(&rows)?;
                 rest = &rest[rows.len()..];
+                self.rows_by_group(rows)?;
             } else {
                 self.stmt(first)?;
                 rest = others;
-            }
-        }
-        Ok(())
-    }
-
-    /// The stores at the beginning of a sequence that can be executed group by group: all are to intermediates in
-    /// registers, with equal groups, and read of those only the very place that they write. They end before a place that is written again: the next
-    /// step of a sum has operands of its own, and those that all groups of a step share stay in registers until its end.
-    fn rows<'s>(&mut self, stmts: &'s [Stmt]) -> Vec<&'s Store> {
-        let mut groups = Groups::new();
-        let mut rows: Vec<&Store> = Vec::new();
-        for stmt in stmts {
-            let Stmt::Store(store) = stmt else { break };
-            if rows.iter().any(|row| row.buffer == store.buffer && row.indices == store.indices) {
-                break;
-            }
-            let own = self.groups_of_store(store);
-            if rows.is_empty() {
-                groups = own.clone();
-            }
-            let mut independent = own == groups && groups.len() > 1 && self.is_in_registers(store.buffer);
-            for_each_load(&store.value, &mut |access| {
-                let is_own = access.buffer == store.buffer && access.indices == &store.indices[..];
-                independent &= is_own || !self.is_in_registers(access.buffer);
-            });
-            if !independent {
-                break;
-            }
-            rows.push(&**store);
-        }
-        rows
-    }
-
-    fn rows_by_group(&mut self, rows: &[&Store]) -> Outcome<()> {
-        for group in self.groups_of_store(rows[0]) {
-            for row in rows {
-                self.new_statement();
-                self.store_group(row, group)?;
             }
         }
         Ok(())
@@ -239,7 +201,7 @@ impl Builder<'_> {
     }
 
     /// Computes and stores a group of lanes.
-    fn store_group(&mut self, node: &Store, group: Group) -> Outcome<()> {
+    pub(super) fn store_group(&mut self, node: &Store, group: Group) -> Outcome<()> {
         let index = single(&node.indices).ok_or(Refusal::Statement)?;
         if self.is_packed(node) {
             let value = self.packed_value(&node.value, group)?;
