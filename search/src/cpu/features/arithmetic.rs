@@ -92,20 +92,19 @@ impl Arithmetic {
             ExprKind::MulAdd(..) => self.simple += 2.0,
             ExprKind::Select(question, then, otherwise) => {
                 let kind = domain.kind(question);
-                if kind == Condition::Uniform && reads_data(question) {
-                    // No loop is cut by data: they are compared each time.
+                let is_of_data = kind != Condition::None && reads_data(question);
+                if is_of_data || kind == Condition::OfLanes {
+                    // No loop is cut by data, nor between lanes: they are compared each time.
                     self.comparison += 1.0;
-                    self.add(question, domain, Condition::None);
+                    self.add(question, domain, condition);
                 }
                 let inner = match kind {
                     Condition::None => condition,
+                    // All lanes compute both values: data decide between them, not where elements lie.
+                    Condition::OfLanes if is_of_data => condition,
                     Condition::Uniform if condition == Condition::None => Condition::Uniform,
                     Condition::Uniform => condition,
-                    Condition::OfLanes => {
-                        self.comparison += 1.0;
-                        self.add(question, domain, Condition::OfLanes);
-                        Condition::OfLanes
-                    }
+                    Condition::OfLanes => Condition::OfLanes,
                 };
                 self.add(then, domain, inner);
                 self.add(otherwise, domain, inner);
