@@ -95,7 +95,8 @@ fn conditions_that_all_lanes_decide_alike_are_no_comparisons() {
     };
     assert_eq!(padded("(vi >= 1) & (vi < 9)"), [0.0, 0.0, 80.0]);
     assert_eq!(padded("(vi >= 1) & (vj < 4)"), [240.0, 80.0, 0.0]);
-    assert_eq!(padded("n[vj] < 4"), [160.0, 160.0, 0.0]);
+    // Data choose between values that all lanes have.
+    assert_eq!(padded("n[vj] < 4"), [160.0, 0.0, 0.0]);
     // Data have to be compared, once for all lanes, and the load is one of a vector.
     assert_eq!(padded("n[vi - 1] < 4"), [160.0, 0.0, 80.0]);
 }
@@ -124,7 +125,8 @@ fn rows_that_data_choose_are_one_each_time() {
 /// The share of the peak that the draft model expects of a program where the last cache is so large.
 fn expected_share(text: &str, l3_bytes: u64) -> f32 {
     let program: Program = text.trim().parse().unwrap_or_else(|error| panic!("{error}"));
-    let context = RunContext::from(CpuTarget { l3_bytes, ..CpuTarget::generic() }).with_threads(1);
+    // So many cores that all of the cache is theirs.
+    let context = RunContext::from(CpuTarget { l3_bytes, cores: 16, ..CpuTarget::generic() }).with_threads(1);
     extract(&program, &context).expect("the program is well-formed").prior()
 }
 
@@ -144,6 +146,59 @@ fn what_the_last_cache_keeps_from_call_to_call_does_not_come_from_memory() {
     let [small, fitting, larger] = [4, 16, 64].map(|mebibytes| expected_share(doubled, mebibytes << 20));
     assert!(fitting > 1.3 * small, "{fitting} where all fits, {small} where not");
     assert_eq!(fitting, larger);
+}
+
+#[test]
+fn rows_in_other_pages_each_cost_translations() {
+    // Columns of a matrix, a vector of each row in turns: the rows of one page, or a page for each.
+    let columns = |row: i64| {
+        let text = format!(
+            "kernel columns(in x: f32[128, {row}], in w: f32[128], out y: f32[8, 4]) {{
+  for i in 0..8 {{
+    for k in 0..128 {{
+      vectorized for l in 0..4 {{
+        block y(vi: spatial 8 = i, vl: spatial 4 = l, vk: reduce 128 = k) {{
+          y[vi, vl] = y[vi, vl] + x[vk, vi*4 + vl] * w[vk]
+        }}
+      }}
+    }}
+  }}
+}}
+"
+        );
+        expected_share(&text, 0)
+    };
+    let (dense, apart) = (columns(32), columns(1056));
+    assert!(
+        dense > 1.5 * apart,
+        "{dense} of the peak with rows beside each other, {apart} with pages between them"
+    );
+}
+
+#[test]
+fn rows_of_a_column_compete_for_the_places_of_a_cache() {
+    // A tile of 14 pixels of a column and one vector of channels: the rows of the image lie at a distance of a multiple of 4 KiB, or of a line more.
+    let column = |channels: i64| {
+        let text = format!(
+            "kernel column(in x: f32[14, 14, {channels}], in w: f32[512, 4], out y: f32[14, 14, 4]) {{
+  for i in 0..14 {{
+    for k in 0..512 {{
+      unrolled for j in 0..14 {{
+        vectorized for l in 0..4 {{
+          block y(vi: spatial 14 = i, vj: spatial 14 = j, vl: spatial 4 = l, vk: reduce 512 = k) {{
+            y[vj, vi, vl] = y[vj, vi, vl] + x[vj, vi, vk] * w[vk, vl]
+          }}
+        }}
+      }}
+    }}
+  }}
+}}
+"
+        );
+        expected_share(&text, 0)
+    };
+    let (multiple, other) = (column(512), column(528));
+    assert!(other > 1.2 * multiple, "{multiple} of the peak at 28 KiB, {other} with lines more");
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! The access of a block to one buffer.
 
+use smallvec::SmallVec;
 use tilewright_core::analysis::region::{AccessKind, bound_accesses};
 use tilewright_core::expr::Indices;
 use tilewright_core::ids::BufferId;
@@ -37,6 +38,9 @@ pub(super) struct AccessFact {
 
 /// A cache line, in bytes.
 pub(super) const LINE: f64 = 64.0;
+
+/// A page whose address is translated as a whole, in bytes.
+const PAGE: f64 = 4096.0;
 
 /// The bytes of the part of a vector into which narrow elements from another place are inserted.
 const PIECE_BYTES: f64 = 16.0;
@@ -236,37 +240,53 @@ impl BoxSize {
     }
 
     fn of(spans: &[f64], shape: &[f64]) -> Self {
-        let elements = spans.iter().product::<f64>();
-        let (mut run, mut pitch) = (1.0, 1.0);
-        for (span, extent) in spans.iter().zip(shape).rev() {
-            run *= span;
-            pitch *= extent;
-            if span < extent {
-                break;
-            }
-        }
-        BoxSize { elements, runs: elements / run, pitch }
+        let mut distance = 1.0;
+        let dimensions = spans.iter().zip(shape).rev().map(|(span, extent)| {
+            let dimension = Dimension { span: *span, extent: *extent, distance };
+            distance *= extent;
+            dimension
+        });
+        BoxSize::of_dimensions(dimensions)
     }
 
     /// As [`BoxSize::of`], of a parameter with strides.
     fn of_parameter(spans: &[f64], shape: &[f64], strides: &[i64]) -> Self {
-        let mut dimensions: Vec<usize> = (0..spans.len()).filter(|&d| strides[d] > 0).collect();
-        dimensions.sort_by_key(|&d| strides[d]);
-        let elements = dimensions.iter().map(|&d| spans[d]).product::<f64>();
-        let (mut run, mut pitch) = (1.0, 1.0);
-        for d in dimensions {
-            if strides[d] as f64 != pitch {
-                pitch = strides[d] as f64;
-                break;
-            }
-            run *= spans[d];
-            pitch *= shape[d];
-            if spans[d] < shape[d] {
-                break;
-            }
-        }
-        BoxSize { elements, runs: elements / run, pitch }
+        let mut dimensions: SmallVec<[Dimension; 6]> = (0..spans.len())
+            .filter(|&d| strides[d] > 0)
+            .map(|d| Dimension { span: spans[d], extent: shape[d], distance: strides[d] as f64 })
+            .collect();
+        dimensions.sort_by(|a, b| a.distance.total_cmp(&b.distance));
+        BoxSize::of_dimensions(dimensions)
     }
+
+    /// The size of a box, given its dimensions from the innermost one outwards.
+    fn of_dimensions(dimensions: impl IntoIterator<Item = Dimension>) -> Self {
+        let (mut elements, mut run, mut pitch, mut memory) = (1.0, 1.0, None, 1.0f64);
+        // Where the next element of a run lies; `None` once the run has ended.
+        let mut next = Some(1.0);
+        for Dimension { span, extent, distance } in dimensions {
+            elements *= span;
+            memory = memory.max(extent * distance);
+            if next == Some(distance) {
+                run *= span;
+            } else if pitch.is_none() && span > 1.0 {
+                pitch = Some(distance);
+            }
+            next = next.filter(|next| *next == distance && span == extent).map(|next| next * extent);
+        }
+        BoxSize { elements, runs: elements / run, pitch: pitch.unwrap_or(memory) }
+    }
+}
+
+/// A dimension of a tensor with a box in it.
+#[derive(Clone, Copy)]
+struct Dimension {
+    /// The extent of the box.
+    span: f64,
+    /// The extent of the tensor.
+    extent: f64,
+    /// The elements from one place to the next.
+    distance: f64,
 }
 
 /// The stride along a loop of the first access to a parameter with strides.
@@ -323,6 +343,13 @@ impl AccessFact {
     /// Cache lines touched by the loops from a depth inwards.
     pub(super) fn lines(&self, depth: usize) -> f64 {
         lines_of_runs(self.touched(depth), self.runs[depth])
+    }
+
+    /// Pages touched by the loops from a depth inwards: short runs may share one.
+    pub(super) fn pages(&self, depth: usize) -> f64 {
+        let (runs, run) = (self.runs[depth], self.touched(depth) / self.runs[depth]);
+        let together = runs * self.pitches[depth].max(run) / PAGE;
+        (runs * (run / PAGE).max(1.0)).min(together.max(1.0))
     }
 
     /// The bytes of those lines.

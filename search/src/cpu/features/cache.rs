@@ -39,12 +39,42 @@ impl BlockFacts<'_> {
     pub(super) fn fetched_into(&self, cache: Cache) -> f64 {
         let losses: Vec<f64> = self.working_set.iter().map(|touched| loss(touched / cache.bytes)).collect();
         let from_afar = self.accesses.iter().filter(|access| !cache.keeps(access.distance));
-        let fetched = |access: &AccessFact| {
-            let at_once = if self.is_transposed(access) { 2 } else { access.loops_in_registers(&self.loops) };
-            access.fetched_into(cache, &losses, &self.loops, at_once)
-        };
-        from_afar.map(fetched).sum()
+        from_afar
+            .map(|access| access.fetched_into(cache, &losses, &self.loops, self.loops_outside(access)))
+            .sum()
     }
+
+    /// The pages whose address is translated anew: they are not among the last `entries` ones.
+    pub(super) fn translated_pages(&self, entries: f64) -> f64 {
+        let pages = |depth: usize| self.accesses.iter().map(|access| access.pages(depth)).sum::<f64>();
+        let losses: Vec<f64> = (0..=self.loops.len()).map(|depth| loss(pages(depth) / entries)).collect();
+        let translated = |access: &AccessFact| {
+            let pages = |depth: usize| access.pages(depth);
+            fetched(&self.loops[..self.loops_outside(access)], &pages, &|depth| losses[depth])
+        };
+        self.accesses.iter().map(translated).sum()
+    }
+
+    /// The number of outer loops whose iterations each load or store the data of an access: the others do so once together.
+    fn loops_outside(&self, access: &AccessFact) -> usize {
+        let at_once = if self.is_transposed(access) { 2 } else { access.loops_in_registers(&self.loops) };
+        self.loops.len() - at_once
+    }
+}
+
+/// What loops around an access fetch in all. `size` gives for each depth what the loops from there inwards touch, and `lost` the share of it that is
+/// evicted before its next use.
+fn fetched(loops: &[LoopFact], size: &dyn Fn(usize) -> f64, lost: &dyn Fn(usize) -> f64) -> f64 {
+    let mut inner = size(loops.len());
+    let mut fetched = inner;
+    for (depth, node) in loops.iter().enumerate().rev() {
+        let outer = size(depth);
+        // The data of all iterations over that of one: consecutive iterations may overlap.
+        let growth = (outer / inner).clamp(1.0, node.extent.max(1.0));
+        fetched *= growth + (node.extent - growth).max(0.0) * lost(depth + 1);
+        inner = outer;
+    }
+    fetched
 }
 
 /// The share of the data that is evicted between two uses; `share` is the bytes touched between them, over the cache's size.
@@ -60,18 +90,14 @@ fn loss_by_conflicts(share: f64) -> f64 {
 }
 
 impl AccessFact {
-    /// The bytes fetched into a cache. `losses` gives for each depth the share of the working set from there inwards that is evicted
-    /// before its next use. The `at_once` innermost loops fetch their data once together.
-    fn fetched_into(&self, cache: Cache, losses: &[f64], loops: &[LoopFact], at_once: usize) -> f64 {
-        let first = loops.len() - at_once;
-        let mut fetched = self.line_bytes(first);
-        for (depth, node) in loops[..first].iter().enumerate().rev() {
-            // The data of all iterations over that of one: consecutive iterations may overlap.
-            let growth = self.line_bytes(depth) / self.line_bytes(depth + 1);
-            let growth = growth.clamp(1.0, node.extent.max(1.0));
-            let conflicts = loss_by_conflicts(self.occupied(depth + 1, cache.way) / cache.bytes);
-            fetched *= growth + (node.extent - growth).max(0.0) * losses[depth + 1].max(conflicts);
-        }
+    /// The bytes fetched into a cache by the `outside` outer loops. `losses` gives for each depth the share of the working set from there inwards that is
+    /// evicted before its next use.
+    fn fetched_into(&self, cache: Cache, losses: &[f64], loops: &[LoopFact], outside: usize) -> f64 {
+        let lost = |depth: usize| {
+            let conflicts = loss_by_conflicts(self.occupied(depth, cache.way) / cache.bytes);
+            losses[depth].max(conflicts)
+        };
+        let fetched = fetched(&loops[..outside], &|depth| self.line_bytes(depth), &lost);
         let directions = if self.is_written && !self.is_streamed { 2.0 } else { 1.0 };
         let is_scattered = self.touched(0) > cache.bytes && self.jumps(loops);
         fetched * directions * if is_scattered { JUMP } else { 1.0 }

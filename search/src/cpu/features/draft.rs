@@ -10,24 +10,13 @@ use tilewright_core::program::Program;
 use tilewright_core::stmt::LoopKind;
 use tilewright_core::target::CpuTarget;
 
-use crate::cpu::features::cache::Cache;
 use crate::cpu::features::nest::BlockFacts;
-use crate::cpu::features::reuse::touched;
+use crate::cpu::features::transfers::{Caches, overlapped};
 
 /// Vector instructions that start per cycle: two multiply-adds, or two loads.
 const ISSUE: f64 = 2.0;
 /// Cycles from the start of a multiply-add to its result.
 const LATENCY: f64 = 4.0;
-/// Bytes per cycle from the second-level cache.
-const L2_BYTES: f64 = 64.0;
-/// Bytes per cycle and core from the third-level cache.
-const L3_BYTES: f64 = 16.0;
-/// Bytes per cycle and core from memory.
-const MEMORY_BYTES: f64 = 8.0;
-/// The bytes of a way of the first-level cache: one page, where the cache is virtually indexed and physically tagged.
-const L1_WAY: f64 = 4096.0;
-/// The ways of a second- or third-level cache.
-const WAYS: f64 = 16.0;
 /// Cycles to start and end a parallel loop.
 pub(crate) const PARALLEL_START: f64 = 3000.0;
 /// Cycles lost at each iteration of a loop that is not unrolled.
@@ -108,43 +97,6 @@ fn block_cycles(block: &BlockFacts<'_>, caches: &Caches, cpu: &CpuTarget, thread
     let spill = block.accumulators(cpu) > f64::from(cpu.vector_registers) - others;
     let registers = overlapped(arithmetic, loads) * if spill { 2.0 } else { 1.0 };
     caches.with_transfers(registers + loop_cycles(block, lanes), block) / speedup(block, threads)
-}
-
-/// The caches that data comes through.
-struct Caches {
-    first: Cache,
-    second: Cache,
-    /// The third-level cache, where a call's data does not fit into it.
-    third: Option<Cache>,
-}
-
-impl Caches {
-    /// The caches of a CPU. A third-level cache that holds all data of the blocks keeps it from one call to the next, and is left out.
-    fn of(cpu: &CpuTarget, blocks: &[BlockFacts<'_>]) -> Self {
-        let by_ways = |bytes: u64| Cache { bytes: bytes as f64, way: bytes as f64 / WAYS };
-        let (second, third) = (by_ways(cpu.l2_bytes), by_ways(cpu.l3_bytes.max(cpu.l2_bytes)));
-        Caches {
-            first: Cache { bytes: cpu.l1_bytes as f64, way: L1_WAY },
-            second,
-            third: Some(third).filter(|third| !third.keeps(touched(blocks, 0))),
-        }
-    }
-
-    /// The cycles of one core for the instructions of a block and the transfers of its data. Transfers between caches go on while
-    /// instructions do.
-    fn with_transfers(&self, instructions: f64, block: &BlockFacts<'_>) -> f64 {
-        let from_second = block.fetched_into(self.first) / L2_BYTES;
-        let from_third = block.fetched_into(self.second) / L3_BYTES;
-        let from_memory = self.third.map_or(0.0, |third| block.fetched_into(third)) / MEMORY_BYTES;
-        overlapped(overlapped(instructions, from_second), from_third) + from_memory
-    }
-}
-
-/// The cycles of two kinds of work that run concurrently. Where both take about equally long, they delay each
-/// other: a register tile of 16 × 16 floats, with as many loads as multiply-adds, took 1.17 times as long as
-/// one of 8 × 32 (1024³, AVX-512), which the 4-norm gives and the maximum does not.
-fn overlapped(a: f64, b: f64) -> f64 {
-    (a.powi(4) + b.powi(4)).powf(0.25)
 }
 
 /// Cycles for the control of loops that are not unrolled, and for combining the lanes of vectorized reductions.

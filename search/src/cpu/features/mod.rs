@@ -16,6 +16,7 @@ mod nest;
 mod padding;
 mod reuse;
 mod row;
+mod transfers;
 
 use std::sync::Arc;
 
