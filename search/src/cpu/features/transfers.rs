@@ -10,7 +10,7 @@ use crate::cpu::features::reuse::touched;
 const L1_WAY: f64 = 4096.0;
 /// The ways of a second- or third-level cache.
 const WAYS: f64 = 16.0;
-/// The pages whose translations a core has at hand (64 on Zen 3: Software Optimization Guide for AMD Family 19h Processors, section 2.7.2).
+/// The pages whose translations a core has at hand: the entries of the first-level buffer for data that CPUID reports on Zen 3.
 const TRANSLATIONS: f64 = 64.0;
 
 /// How fast a core gets data.
