@@ -144,16 +144,16 @@ const GENEROUS: Limits = Limits {
 /// The limits where few loaded vectors can be kept.
 const FRUGAL: Limits = Limits { shared_loads: 1, by_group: true, ..GENEROUS };
 
-/// The same, row by row: an element that all groups of a row share stays in its register.
-const FRUGAL_BY_ROW: Limits = Limits { shared_loads: 2, ..GENEROUS };
+/// The same, row by row: what a row shares with the next one stays in registers, and what it shares with later ones does not.
+const FRUGAL_BY_ROW: Limits = Limits { shared_loads: 4, ..GENEROUS };
 
 /// The limits where registers suffice for loaded vectors, but not for every intermediate besides.
 const SUMS_ALONE: Limits = Limits { intermediates: Intermediates::Sums, ..GENEROUS };
 
 /// The limits that are tried, one after the other, until the vectors fit into registers; of alternatives, those with which code loads least.
 const FRUGAL_ATTEMPTS: [&[Limits]; 5] = [
-    &[Limits { shared_loads: 8, ..FRUGAL }],
-    &[FRUGAL, FRUGAL_BY_ROW],
+    &[Limits { shared_loads: 8, ..FRUGAL }, FRUGAL_BY_ROW],
+    &[FRUGAL, Limits { shared_loads: 2, ..FRUGAL_BY_ROW }],
     &[Limits { column_parts: 0, ..FRUGAL }],
     &[Limits { column_parts: 0, intermediates: Intermediates::Sums, ..FRUGAL }],
     &[Limits { column_parts: 0, intermediates: Intermediates::None, ..FRUGAL }],

@@ -159,3 +159,52 @@ fn rows_of_single_vectors_share_their_operands() {
         assert_eq!(count(&reads_vector), steps * vectors, "{listing}");
     }
 }
+
+/// The taps of a filter, all written out: six pixels of two vectors take twelve of sixteen registers, and a pixel is an operand of several taps. The vectors of a tap are
+/// loaded once for all pixels, and pixels again for each tap.
+#[test]
+fn taps_share_their_weights() {
+    let (pixels, taps, channels) = (6, 3, 24);
+    let size = pixels * 16;
+    let of_pixels =
+        |line: &dyn Fn(usize) -> String| -> String { (0..pixels).map(|pixel| line(pixel) + "\n").collect() };
+    let sums: String = (0..taps)
+        .map(|tap| {
+            of_pixels(&|pixel| {
+                let (sum, element, weight) = (pixel * 16, (pixel + tap) * channels, tap * 16);
+                format!(
+                    "r[lane<16> + {sum}] = mul_add(x[c + {element}], w[c*{} + lane<16> + {weight}], r[lane<16> + {sum}])",
+                    taps * 16
+                )
+            })
+        })
+        .collect();
+    let program = program(&format!(
+        "kernel tile(in x: f32[{}], in w: f32[{}], out y: f32[{size}]) {{
+           buffer r: f32[{size}] local
+           alloc r {{
+             {}
+             for c in 0..{channels} {{ {sums} }}
+             {}
+           }}
+         }}",
+        (pixels + taps - 1) * channels,
+        channels * taps * 16,
+        of_pixels(&|pixel| format!("r[lane<16> + {}] = 0.0", pixel * 16)),
+        of_pixels(&|pixel| format!("y[lane<16> + {0}] = r[lane<16> + {0}]", pixel * 16)),
+    ));
+    let tensor = |len, seed| AnyTensor::random(DType::F32, &[len], seed).expect("a small tensor");
+    let result = AnyTensor::zeros(DType::F32, &[size]).expect("a small tensor");
+    let tensors = vec![tensor((pixels + taps - 1) * channels, 1), tensor(channels * taps * 16, 2), result];
+    Call { tensors, ..Call::default() }.check(&program);
+    let avx2 = tilewright_cpu::CpuDevice::without_features("-avx512f").expect("known features");
+    let listing = list(&avx2, &program);
+    let count = |is_one: &dyn Fn(&str) -> bool| listing.lines().filter(|line| is_one(line)).count();
+    if count(&|line| line.contains("ymm")) > 0 {
+        let is_broadcast = |line: &str| line.contains("broadcast");
+        let reads_vector = |line: &str| line.contains("ymm") && line.contains(",[") && !is_broadcast(line);
+        assert_eq!(count(&|line| line.contains("vfmadd")), taps * pixels * 2, "{listing}");
+        assert_eq!(count(&is_broadcast), taps * pixels, "{listing}");
+        assert_eq!(count(&reads_vector), taps * 2, "{listing}");
+    }
+}
