@@ -150,7 +150,7 @@ fn what_the_last_cache_keeps_from_call_to_call_does_not_come_from_memory() {
 
 #[test]
 fn rows_in_other_pages_each_cost_translations() {
-    // Columns of a matrix, a vector of each row in turns: the rows of one page, or a page for each.
+    // Each step of a sum reads a vector of another row. The rows lie beside each other in few pages, or each has pages of its own.
     let columns = |row: i64| {
         let text = format!(
             "kernel columns(in x: f32[128, {row}], in w: f32[128], out y: f32[8, 4]) {{

@@ -57,106 +57,106 @@ fn a_tile_of_sums_shares_loads_beside_its_copy() {
     }
 }
 
+/// A tile of sums in registers, with rows of some vectors each, which a loop adds to.
+struct Tile {
+    rows: usize,
+    /// The vectors of a row that are statements of their own.
+    vectors: usize,
+    /// The lanes of each.
+    lanes: usize,
+    /// Iterations of the loop.
+    iterations: usize,
+    /// Steps of the sum in each of them, written out.
+    steps: usize,
+    /// The elements of `x`.
+    elements: usize,
+}
+
+/// How often the code of a tile does something in an iteration.
+struct Counts {
+    products: usize,
+    broadcasts: usize,
+    vectors_read: usize,
+}
+
+impl Tile {
+    fn width(&self) -> usize {
+        self.vectors * self.lanes
+    }
+
+    /// A line for each vector of each row, given the row and the vector's first lane.
+    fn lines(&self, line: &dyn Fn(usize, usize) -> String) -> String {
+        (0..self.rows * self.vectors)
+            .map(|number| line(number / self.vectors, number % self.vectors * self.lanes) + "\n")
+            .collect()
+    }
+
+    /// Compares the results of the tile with the interpreter's, and counts in its code for AVX2. `element` gives the place in `x` of a row's element in a step; `None`
+    /// where the machine has no AVX2.
+    fn check(&self, element: &dyn Fn(usize, usize) -> String) -> Option<(Counts, String)> {
+        let Tile { rows, lanes, iterations, steps, elements, .. } = *self;
+        let (width, size) = (self.width(), rows * self.width());
+        let sum = |row: usize, lane: usize| format!("r[lane<{lanes}> + {}]", row * width + lane);
+        let product = |step: usize, row: usize, lane: usize| {
+            let weights = format!("w[k*{} + lane<{lanes}> + {}]", steps * width, step * width + lane);
+            let sum = sum(row, lane);
+            format!("{sum} = mul_add(x[{}], {weights}, {sum})", element(row, step))
+        };
+        let sums: String = (0..steps).map(|step| self.lines(&|row, lane| product(step, row, lane))).collect();
+        let program = program(&format!(
+            "kernel tile(in x: f32[{elements}], in w: f32[{}], out y: f32[{size}]) {{
+               buffer r: f32[{size}] local
+               alloc r {{
+                 {}
+                 for k in 0..{iterations} {{ {sums} }}
+                 {}
+               }}
+             }}",
+            iterations * steps * width,
+            self.lines(&|row, lane| format!("{} = 0.0", sum(row, lane))),
+            self.lines(&|row, lane| format!(
+                "y[lane<{lanes}> + {}] = {}",
+                row * width + lane,
+                sum(row, lane)
+            )),
+        ));
+        let tensor = |len, seed| AnyTensor::random(DType::F32, &[len], seed).expect("a small tensor");
+        let result = AnyTensor::zeros(DType::F32, &[size]).expect("a small tensor");
+        let tensors = vec![tensor(elements, 1), tensor(iterations * steps * width, 2), result];
+        Call { tensors, ..Call::default() }.check(&program);
+        let avx2 = tilewright_cpu::CpuDevice::without_features("-avx512f").expect("known features");
+        let listing = list(&avx2, &program);
+        let count = |is_one: &dyn Fn(&str) -> bool| listing.lines().filter(|line| is_one(line)).count();
+        let is_broadcast = |line: &str| line.contains("broadcast");
+        let counts = Counts {
+            products: count(&|line| line.contains("vfmadd")),
+            broadcasts: count(&is_broadcast),
+            vectors_read: count(&|line| line.contains("ymm") && line.contains(",[") && !is_broadcast(line)),
+        };
+        listing.contains("ymm").then_some((counts, listing))
+    }
+}
+
 /// Several steps of a sum in a row, whose tile takes most of sixteen registers: the elements that all vectors of a step share are loaded once, not for
 /// each vector.
 #[test]
 fn steps_of_a_sum_share_their_elements() {
-    let (rows, lanes, depth, steps) = (3, 32, 40, 8);
-    let size = rows * lanes;
-    let sums: String = (0..steps * rows)
-        .map(|number| {
-            let (step, row) = (number / rows, number % rows);
-            let (sum, element) = (row * lanes, row * depth + step);
-            format!(
-                "r[lane<{lanes}> + {sum}] = mul_add(x[k*{steps} + {element}], w[k*{} + lane<{lanes}> + {}], r[lane<{lanes}> + {sum}])\n",
-                steps * lanes,
-                step * lanes
-            )
-        })
-        .collect();
-    let of_rows = |line: &dyn Fn(usize) -> String| -> String {
-        (0..rows).map(|row| line(row * lanes) + "\n").collect()
-    };
-    let program = program(&format!(
-        "kernel tile(in x: f32[{}], in w: f32[{}], out y: f32[{size}]) {{
-           buffer r: f32[{size}] local
-           alloc r {{
-             {}
-             for k in 0..{} {{ {sums} }}
-             {}
-           }}
-         }}",
-        rows * depth,
-        depth * lanes,
-        of_rows(&|sum| format!("r[lane<{lanes}> + {sum}] = 0.0")),
-        depth / steps,
-        of_rows(&|sum| format!("y[lane<{lanes}> + {sum}] = r[lane<{lanes}> + {sum}]")),
-    ));
-    let tensor = |len, seed| AnyTensor::random(DType::F32, &[len], seed).expect("a small tensor");
-    let result = AnyTensor::zeros(DType::F32, &[size]).expect("a small tensor");
-    let tensors = vec![tensor(rows * depth, 1), tensor(depth * lanes, 2), result];
-    Call { tensors, ..Call::default() }.check(&program);
-    let avx2 = tilewright_cpu::CpuDevice::without_features("-avx512f").expect("known features");
-    let listing = list(&avx2, &program);
-    let count = |words: &str| listing.lines().filter(|line| line.contains(words)).count();
-    if count("ymm") > 0 {
-        assert_eq!(count("vfmadd"), steps * size / 8, "{listing}");
-        assert_eq!(count("broadcast"), steps * rows, "{listing}");
+    let tile = Tile { rows: 3, vectors: 1, lanes: 32, iterations: 5, steps: 8, elements: 120 };
+    if let Some((counts, listing)) = tile.check(&|row, step| format!("k*8 + {}", row * 40 + step)) {
+        assert_eq!(counts.products, 8 * 3 * 4, "{listing}");
+        assert_eq!(counts.broadcasts, 8 * 3, "{listing}");
     }
 }
 
-/// A tile of sums whose vectors are statements of their own, as an unrolled loop makes them: two rows of six vectors take twelve of sixteen registers, so that neither
-/// the six vectors of weights of a step nor all that comes after an element can be kept. Each element and each vector is loaded once for a step all the same.
+/// A tile of sums whose vectors are statements of their own, as an unrolled loop makes them: two rows of six vectors take twelve of sixteen registers, which leaves no
+/// room for the six vectors of weights of a step. Each element and each vector is loaded once for a step all the same.
 #[test]
 fn rows_of_single_vectors_share_their_operands() {
-    let (rows, vectors, depth, steps) = (2, 6, 24, 4);
-    let (lanes, width) = (8, 8 * 6);
-    let size = rows * width;
-    let of_vectors = |line: &dyn Fn(usize, usize) -> String| -> String {
-        (0..rows * vectors).map(|number| line(number / vectors, number % vectors * lanes) + "\n").collect()
-    };
-    let sums: String = (0..steps)
-        .map(|step| {
-            of_vectors(&|row, lane| {
-                let (sum, element, weight) = (row * width + lane, row * depth + step, step * width + lane);
-                format!(
-                    "r[lane<{lanes}> + {sum}] = mul_add(x[k*{steps} + {element}], w[k*{} + lane<{lanes}> + {weight}], r[lane<{lanes}> + {sum}])",
-                    steps * width
-                )
-            })
-        })
-        .collect();
-    let program = program(&format!(
-        "kernel tile(in x: f32[{}], in w: f32[{}], out y: f32[{size}]) {{
-           buffer r: f32[{size}] local
-           alloc r {{
-             {}
-             for k in 0..{} {{ {sums} }}
-             {}
-           }}
-         }}",
-        rows * depth,
-        depth * width,
-        of_vectors(&|row, lane| format!("r[lane<{lanes}> + {}] = 0.0", row * width + lane)),
-        depth / steps,
-        of_vectors(&|row, lane| {
-            let sum = row * width + lane;
-            format!("y[lane<{lanes}> + {sum}] = r[lane<{lanes}> + {sum}]")
-        }),
-    ));
-    let tensor = |len, seed| AnyTensor::random(DType::F32, &[len], seed).expect("a small tensor");
-    let result = AnyTensor::zeros(DType::F32, &[size]).expect("a small tensor");
-    let tensors = vec![tensor(rows * depth, 1), tensor(depth * width, 2), result];
-    Call { tensors, ..Call::default() }.check(&program);
-    let avx2 = tilewright_cpu::CpuDevice::without_features("-avx512f").expect("known features");
-    let listing = list(&avx2, &program);
-    let count = |is_one: &dyn Fn(&str) -> bool| listing.lines().filter(|line| is_one(line)).count();
-    if count(&|line| line.contains("ymm")) > 0 {
-        let is_broadcast = |line: &str| line.contains("broadcast");
-        let reads_vector = |line: &str| line.contains("ymm") && line.contains(",[") && !is_broadcast(line);
-        assert_eq!(count(&|line| line.contains("vfmadd")), steps * rows * vectors, "{listing}");
-        assert_eq!(count(&is_broadcast), steps * rows, "{listing}");
-        assert_eq!(count(&reads_vector), steps * vectors, "{listing}");
+    let tile = Tile { rows: 2, vectors: 6, lanes: 8, iterations: 6, steps: 4, elements: 48 };
+    if let Some((counts, listing)) = tile.check(&|row, step| format!("k*4 + {}", row * 24 + step)) {
+        assert_eq!(counts.products, 4 * 2 * 6, "{listing}");
+        assert_eq!(counts.broadcasts, 4 * 2, "{listing}");
+        assert_eq!(counts.vectors_read, 4 * 6, "{listing}");
     }
 }
 
@@ -164,47 +164,10 @@ fn rows_of_single_vectors_share_their_operands() {
 /// loaded once for all pixels, and pixels again for each tap.
 #[test]
 fn taps_share_their_weights() {
-    let (pixels, taps, channels) = (6, 3, 24);
-    let size = pixels * 16;
-    let of_pixels =
-        |line: &dyn Fn(usize) -> String| -> String { (0..pixels).map(|pixel| line(pixel) + "\n").collect() };
-    let sums: String = (0..taps)
-        .map(|tap| {
-            of_pixels(&|pixel| {
-                let (sum, element, weight) = (pixel * 16, (pixel + tap) * channels, tap * 16);
-                format!(
-                    "r[lane<16> + {sum}] = mul_add(x[c + {element}], w[c*{} + lane<16> + {weight}], r[lane<16> + {sum}])",
-                    taps * 16
-                )
-            })
-        })
-        .collect();
-    let program = program(&format!(
-        "kernel tile(in x: f32[{}], in w: f32[{}], out y: f32[{size}]) {{
-           buffer r: f32[{size}] local
-           alloc r {{
-             {}
-             for c in 0..{channels} {{ {sums} }}
-             {}
-           }}
-         }}",
-        (pixels + taps - 1) * channels,
-        channels * taps * 16,
-        of_pixels(&|pixel| format!("r[lane<16> + {}] = 0.0", pixel * 16)),
-        of_pixels(&|pixel| format!("y[lane<16> + {0}] = r[lane<16> + {0}]", pixel * 16)),
-    ));
-    let tensor = |len, seed| AnyTensor::random(DType::F32, &[len], seed).expect("a small tensor");
-    let result = AnyTensor::zeros(DType::F32, &[size]).expect("a small tensor");
-    let tensors = vec![tensor((pixels + taps - 1) * channels, 1), tensor(channels * taps * 16, 2), result];
-    Call { tensors, ..Call::default() }.check(&program);
-    let avx2 = tilewright_cpu::CpuDevice::without_features("-avx512f").expect("known features");
-    let listing = list(&avx2, &program);
-    let count = |is_one: &dyn Fn(&str) -> bool| listing.lines().filter(|line| is_one(line)).count();
-    if count(&|line| line.contains("ymm")) > 0 {
-        let is_broadcast = |line: &str| line.contains("broadcast");
-        let reads_vector = |line: &str| line.contains("ymm") && line.contains(",[") && !is_broadcast(line);
-        assert_eq!(count(&|line| line.contains("vfmadd")), taps * pixels * 2, "{listing}");
-        assert_eq!(count(&is_broadcast), taps * pixels, "{listing}");
-        assert_eq!(count(&reads_vector), taps * 2, "{listing}");
+    let tile = Tile { rows: 6, vectors: 1, lanes: 16, iterations: 24, steps: 3, elements: 8 * 24 };
+    if let Some((counts, listing)) = tile.check(&|pixel, tap| format!("k + {}", (pixel + tap) * 24)) {
+        assert_eq!(counts.products, 3 * 6 * 2, "{listing}");
+        assert_eq!(counts.broadcasts, 3 * 6, "{listing}");
+        assert_eq!(counts.vectors_read, 3 * 2, "{listing}");
     }
 }

@@ -50,7 +50,7 @@ impl BlockFacts<'_> {
         let losses: Vec<f64> = (0..=self.loops.len()).map(|depth| loss(pages(depth) / entries)).collect();
         let translated = |access: &AccessFact| {
             let pages = |depth: usize| access.pages(depth);
-            fetched(&self.loops[..self.loops_outside(access)], &pages, &|depth| losses[depth])
+            fetched_by(&self.loops[..self.loops_outside(access)], &pages, &|depth| losses[depth])
         };
         self.accesses.iter().map(translated).sum()
     }
@@ -62,9 +62,9 @@ impl BlockFacts<'_> {
     }
 }
 
-/// What loops around an access fetch in all. `size` gives for each depth what the loops from there inwards touch, and `lost` the share of it that is
-/// evicted before its next use.
-fn fetched(loops: &[LoopFact], size: &dyn Fn(usize) -> f64, lost: &dyn Fn(usize) -> f64) -> f64 {
+/// The bytes, or pages, that the loops around an access fetch. `size` gives the size of the data that the loops from a depth inwards touch, and `lost` the share of
+/// these data that is evicted before the next use.
+fn fetched_by(loops: &[LoopFact], size: &dyn Fn(usize) -> f64, lost: &dyn Fn(usize) -> f64) -> f64 {
     let mut inner = size(loops.len());
     let mut fetched = inner;
     for (depth, node) in loops.iter().enumerate().rev() {
@@ -97,7 +97,7 @@ impl AccessFact {
             let conflicts = loss_by_conflicts(self.occupied(depth, cache.way) / cache.bytes);
             losses[depth].max(conflicts)
         };
-        let fetched = fetched(&loops[..outside], &|depth| self.line_bytes(depth), &lost);
+        let fetched = fetched_by(&loops[..outside], &|depth| self.line_bytes(depth), &lost);
         let directions = if self.is_written && !self.is_streamed { 2.0 } else { 1.0 };
         let is_scattered = self.touched(0) > cache.bytes && self.jumps(loops);
         fetched * directions * if is_scattered { JUMP } else { 1.0 }

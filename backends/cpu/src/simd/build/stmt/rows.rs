@@ -66,19 +66,15 @@ fn gather_readers(rows: &mut [&Store]) {
     if operands.iter().any(|own| own.len() != count) {
         return;
     }
-    let first_reader = |position: usize, row: usize| {
-        let same = |other: &Operands<'_>| other[position] == operands[row][position];
-        operands.iter().position(same).unwrap_or(row)
+    let first_readers = |position: usize| -> Vec<usize> {
+        let first = |own: &Operands<'_>| operands.iter().position(|other| other[position] == own[position]);
+        operands.iter().enumerate().map(|(row, own)| first(own).unwrap_or(row)).collect()
     };
-    let elements =
-        |position: usize| (0..rows.len()).filter(|row| first_reader(position, *row) == *row).count();
-    let shared = (0..count)
-        .map(|position| (elements(position), position))
-        .filter(|(elements, _)| *elements < rows.len());
-    let Some((_, position)) = shared.max() else { return };
-    let mut order: Vec<(usize, &Store)> =
-        rows.iter().enumerate().map(|(row, store)| (first_reader(position, row), *store)).collect();
-    order.sort_by_key(|(reader, _)| *reader);
+    let elements = |readers: &Vec<usize>| (0..).zip(readers).filter(|(row, first)| row == *first).count();
+    let shared = (0..count).map(first_readers).filter(|readers| elements(readers) < rows.len());
+    let Some(readers) = shared.max_by_key(elements) else { return };
+    let mut order: Vec<(usize, &Store)> = readers.into_iter().zip(rows.iter().copied()).collect();
+    order.sort_by_key(|(first, _)| *first);
     for (row, (_, store)) in rows.iter_mut().zip(order) {
         *row = store;
     }
@@ -94,7 +90,7 @@ fn operands(row: &Store) -> Operands<'_> {
     operands
 }
 
-/// Whether a store reads the place that it writes.
+/// Whether a place is the one that a store writes.
 fn is_own(store: &Store, buffer: BufferId, indices: &[Index]) -> bool {
     buffer == store.buffer && indices == &store.indices[..]
 }
