@@ -1,10 +1,10 @@
 //! The draft model: a share of the machine's peak, estimated from the structure alone.
 //!
 //! It ranks candidates before anything has been measured, and picks the default schedule. Per block, it adds the time of the
-//! arithmetic at the rate that the inner tile allows, of loops, and of the traffic from each cache. The
-//! constants are ratios of a common out-of-order core, not measurements of this machine; the learned model
-//! corrects them. The constants for loops were fitted to measured candidates on Zen 5; those for caches are in [`transfers`](super::transfers). They order 67 % of the pairs among
-//! 2,276 candidates of eleven operators, and 70 % among 825 candidates of a later search.
+//! arithmetic at the rate that the inner tile allows, of loops, and of the traffic from each cache. The constants are ratios
+//! of a common out-of-order core, not measurements of this machine; the learned model corrects them. The constants for loops
+//! were fitted to measured candidates on Zen 5; the module `transfers` says where those for caches come from. They order
+//! 67 % of the pairs among 2,276 candidates of eleven operators, and 70 % among 825 candidates of a later search.
 
 use tilewright_core::program::Program;
 use tilewright_core::stmt::LoopKind;
