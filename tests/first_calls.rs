@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Barrier, Mutex, MutexGuard, PoisonError};
+use std::thread;
 use std::time::Duration;
 
 use tilewright::background;
@@ -11,7 +12,10 @@ use tilewright::core::device::{
 use tilewright::core::dtype::DType;
 use tilewright::core::program::Program;
 use tilewright::core::target::{RunOptions, Target};
+use tilewright::devices::DeviceId;
 use tilewright::prelude::*;
+use tilewright::search::records::{Measurement, Outcome, Provenance, Record, TunedFor};
+use tilewright::search::schedule_by_default;
 use tilewright::{Kernel, Source, devices};
 
 /// Defines a kernel of a name, because versions are kept with it.
@@ -31,7 +35,7 @@ macro_rules! prefix_products {
     )*};
 }
 
-prefix_products!(replaced, waited_for, shared, prepared, unlucky, dropped);
+prefix_products!(replaced, waited_for, shared, prepared, unlucky, dropped, busy, impatient);
 
 const WIDTH: usize = 12;
 
@@ -40,6 +44,39 @@ fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
+
+/// Defines a kernel of a name with so many blocks that a good schedule takes long to choose.
+macro_rules! relative_products {
+    ($($name:ident),*) => {$(
+        /// A product, less the largest number of each row.
+        #[tensor_kernel]
+        fn $name(a: &Tensor<f32, M, K>, b: &Tensor<f32, K, N>) -> Tensor<f32, M, N> {
+            let mut product: Tensor<f32, M, N> = Tensor::zeros();
+            for m in 0..M {
+                for n in 0..N {
+                    for k in 0..K {
+                        product[[m, n]] += a[[m, k]] * b[[k, n]];
+                    }
+                }
+            }
+            let mut largest: Tensor<f32, M> = Tensor::full(f32::NEG_INFINITY);
+            for m in 0..M {
+                for n in 0..N {
+                    largest[[m]] = largest[[m]].max(product[[m, n]]);
+                }
+            }
+            let mut y = Tensor::zeros();
+            for m in 0..M {
+                for n in 0..N {
+                    y[[m, n]] = product[[m, n]] - largest[[m]];
+                }
+            }
+            y
+        }
+    )*};
+}
+
+relative_products!(much, recorded);
 
 /// Small integers: every order of additions gives the same sum.
 fn arguments(length: usize) -> (Tensor<f32, 1>, Tensor<f32, 2>) {
@@ -93,7 +130,7 @@ fn threads_call_while_versions_are_exchanged() {
     let _alone = alone();
     background::set_enabled(true);
     let start = Barrier::new(THREADS);
-    std::thread::scope(|scope| {
+    thread::scope(|scope| {
         for thread in 0..THREADS {
             let start = &start;
             scope.spawn(move || {
@@ -126,10 +163,29 @@ fn prepared_shapes_have_their_own_versions_at_once() {
     assert_eq!(current(kernel, 2), Some(Source::Default), "the other shape is prepared nevertheless");
 }
 
-/// The CPU, with a compiler that panics when it is told to.
+/// The CPU, with a compiler that panics when it is told to, and waits beside calls while a test holds it.
 struct Unlucky {
     cpu: Arc<dyn Device>,
     panics: AtomicBool,
+    held: Mutex<()>,
+}
+
+impl Unlucky {
+    fn new() -> Arc<Self> {
+        let cpu = devices::default_device().expect("a CPU");
+        Arc::new(Unlucky { cpu, panics: false.into(), held: Mutex::new(()) })
+    }
+}
+
+/// Calls a kernel on a device and compares the result with the expected one.
+fn call_on(device: DeviceId, kernel: &Kernel, length: usize) {
+    let (query, keys) = arguments(length);
+    let expected = unlucky::reference(&query, &keys).expect("it fits");
+    let (query, keys, mut y) = (bytes(query.as_slice()), bytes(keys.as_slice()), vec![0; 4 * length]);
+    let mut buffers =
+        [BufferArgument::Read(&query), BufferArgument::Read(&keys), BufferArgument::Write(&mut y)];
+    kernel.run_on(device, &[WIDTH as i64, length as i64], &[], &mut buffers).expect("it can be called");
+    assert_eq!(y, bytes(expected.as_slice()));
 }
 
 impl Device for Unlucky {
@@ -143,6 +199,9 @@ impl Device for Unlucky {
 
     fn compile(&self, programs: &[&Program]) -> Vec<Result<Box<dyn Executable>, CompileError>> {
         assert!(!self.panics.load(Ordering::Relaxed), "the compiler panics on purpose");
+        if thread::current().name() == Some("tilewright-compile") {
+            drop(self.held.lock().unwrap_or_else(PoisonError::into_inner));
+        }
         self.cpu.compile(programs)
     }
 
@@ -171,18 +230,10 @@ impl Device for Unlucky {
 fn a_panic_beside_calls_costs_nothing_but_the_better_version() {
     let _alone = alone();
     background::set_enabled(true);
-    let device = Arc::new(Unlucky { cpu: devices::default_device().expect("a CPU"), panics: false.into() });
+    let device = Unlucky::new();
     let id = devices::add("unlucky", Arc::clone(&device) as Arc<dyn Device>);
     let kernel = unlucky::kernel();
-    let call = |length: usize| {
-        let (query, keys) = arguments(length);
-        let expected = unlucky::reference(&query, &keys).expect("it fits");
-        let (query, keys, mut y) = (bytes(query.as_slice()), bytes(keys.as_slice()), vec![0; 4 * length]);
-        let mut buffers =
-            [BufferArgument::Read(&query), BufferArgument::Read(&keys), BufferArgument::Write(&mut y)];
-        kernel.run_on(id, &[WIDTH as i64, length as i64], &[], &mut buffers).expect("it can be called");
-        assert_eq!(y, bytes(expected.as_slice()));
-    };
+    let call = |length: usize| call_on(id, kernel, length);
     call(4);
     // The version for all lengths is made before the compiler panics.
     background::finish();
@@ -200,6 +251,91 @@ fn a_panic_beside_calls_costs_nothing_but_the_better_version() {
     call(7);
     background::finish();
     assert_eq!(at(7), Some(Source::Default), "the thread goes on after a panic");
+}
+
+#[test]
+fn calls_that_have_taken_long_do_not_wait_for_the_thread_beside_them() {
+    const LENGTH: usize = 20_000;
+    let _alone = alone();
+    background::set_enabled(true);
+    let device = Unlucky::new();
+    let id = devices::add("held", Arc::clone(&device) as Arc<dyn Device>);
+    for kernel in [busy::kernel(), impatient::kernel()] {
+        call_on(id, kernel, 4);
+    }
+    background::finish();
+    let held = device.held.lock().unwrap_or_else(PoisonError::into_inner);
+    // The thread waits with this version, and does not come to the next one.
+    call_on(id, busy::kernel(), 5);
+    let source = || impatient::kernel().current_source_on(id, &[WIDTH as i64, LENGTH as i64]);
+    call_on(id, impatient::kernel(), LENGTH);
+    assert_eq!(source(), Some(Source::Symbolic), "the first call runs the version at hand");
+    let calls = (0..100_000).take_while(|_| {
+        call_on(id, impatient::kernel(), LENGTH);
+        source() == Some(Source::Symbolic)
+    });
+    assert!(calls.count() < 100_000, "no call made the own version");
+    assert_eq!(source(), Some(Source::Default));
+    drop(held);
+    background::finish();
+}
+
+#[test]
+fn a_call_of_much_work_begins_with_its_own_version() {
+    let _alone = alone();
+    background::set_enabled(true);
+    for (size, expected) in [(4, Source::Symbolic), (800, Source::Default)] {
+        let a = Tensor::from_fn([size, size], |[m, k]| ((m + k) % 2) as f32).expect("it is small");
+        let b = Tensor::from_fn([size, size], |[k, n]| ((n * n) % 5 * (k % 2)) as f32).expect("it is small");
+        let y = much(&a, &b).expect("it fits");
+        let dims = much::kernel().dims().iter().map(|_| size as i64).collect::<Vec<_>>();
+        assert_eq!(much::kernel().current_source(&dims), Some(expected), "{size}");
+        // An odd row has ones where `b` has zeros alone; an even one meets each column's number as often as there are odd rows of `b`.
+        let number = |m: usize, n: usize| ((1 - m % 2) * (n * n % 5) * size / 2) as f32;
+        let expected = |m: usize, n: usize| number(m, n) - number(m, 2);
+        let mut places = (0..size).flat_map(|m| (0..size).map(move |n| (m, n)));
+        assert!(places.all(|(m, n)| y[[m, n]] == expected(m, n)), "{size}");
+    }
+    background::finish();
+}
+
+#[test]
+fn a_first_call_does_not_wait_for_the_comparison_with_a_record() {
+    const SIZE: usize = 4;
+    let _alone = alone();
+    background::set_enabled(true);
+    let (kernel, context) = (recorded::kernel(), tilewright::run_context().expect("a good environment"));
+    let program = kernel.program_for(&[8; 3]).expect("the dimensions fit");
+    tilewright::use_record(Record {
+        kernel: kernel.name().to_owned(),
+        program: kernel.hash().expect("a good definition"),
+        shape: kernel.shape(&[8; 3]),
+        target: TunedFor::of(&context),
+        trace: schedule_by_default(&program, context).into_parts().1,
+        outcome: Outcome::Measured(Measurement {
+            median_ns: 1.0,
+            spread: 0.0,
+            max_rel_err: 0.0,
+            is_confirmed: true,
+        }),
+        provenance: Provenance::default(),
+    })
+    .expect("a good record");
+    let device = Unlucky::new();
+    let id = devices::add("held for a record", Arc::clone(&device) as Arc<dyn Device>);
+    let held = device.held.lock().unwrap_or_else(PoisonError::into_inner);
+    let ones = bytes(&[1.0; SIZE * SIZE]);
+    let mut y = bytes(&[1.0; SIZE * SIZE]);
+    let mut buffers =
+        [BufferArgument::Read(&ones), BufferArgument::Read(&ones), BufferArgument::Write(&mut y)];
+    let dims = [SIZE as i64; 3];
+    kernel.run_on(id, &dims, &[], &mut buffers).expect("it can be called");
+    assert_eq!(y, bytes(&[0.0; SIZE * SIZE]));
+    assert_eq!(kernel.current_source_on(id, &dims), Some(Source::Symbolic));
+    drop(held);
+    background::finish();
+    let source = kernel.current_source_on(id, &dims).expect("it was called");
+    assert!(matches!(source, Source::Nearest { .. } | Source::Default), "{source}");
 }
 
 #[test]

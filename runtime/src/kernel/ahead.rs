@@ -2,18 +2,18 @@
 //!
 //! A kernel's first call makes a version for its shape. One with symbolic dimensions, which serves every other shape at once, is made
 //! [beside calls](crate::background), or by the first call of another shape if that comes sooner. Another shape begins with that
-//! one; its own version is made beside calls and then takes its place.
+//! one; its own version is made beside calls and then takes its place. Where that takes [too long](super::patience), a call makes it.
 
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread;
+use std::{mem, thread};
 
 use super::Kernel;
 use super::compile::Version;
 use super::select::Source;
 use super::state::State;
-use super::versions::{DeviceGeneration, Entry};
+use super::versions::{Current, DeviceGeneration, Entry};
 use crate::background::{self, Priority};
 use crate::devices::DeviceId;
 use crate::error::Error;
@@ -92,8 +92,8 @@ impl Kernel {
 
     /// As [`Kernel::current_source`], on any device.
     pub fn current_source_on(&self, device: DeviceId, dims: &[i64]) -> Option<Source> {
-        let version = self.state().ok()?.versions.get(dims, DeviceGeneration::now(device))?;
-        Some(version.source.clone())
+        let current = self.state().ok()?.versions.get(dims, DeviceGeneration::now(device))?;
+        Some(current.version.source.clone())
     }
 
     /// The version that calls with these dimensions run in the end.
@@ -109,22 +109,28 @@ impl Kernel {
     }
 }
 
+/// An attempt to make the own version of an entry. One that is dropped has panicked.
+struct Attempt<'e>(&'e Entry);
+
+impl Drop for Attempt<'_> {
+    fn drop(&mut self) {
+        self.0.is_given_up.store(true, Ordering::Relaxed);
+    }
+}
+
 impl State {
     /// The version that a call with these dimensions runs now. The dimensions have been checked.
-    pub(super) fn version(
-        self: &Arc<Self>,
-        dims: &[i64],
-        at: DeviceGeneration,
-    ) -> Result<Arc<Version>, Error> {
+    pub(super) fn version(self: &Arc<Self>, dims: &[i64], at: DeviceGeneration) -> Result<Current, Error> {
         let entry = self.versions.entry(dims, at);
         if background::is_enabled()?
             && entry.own.get().is_none()
             && !self.has_bucket(dims, at)
+            && !self.is_long(dims)
             && let Some(version) = self.at_hand(&entry, dims, at)?
         {
-            return Ok(version);
+            return Ok(Current { version, provisional: Some(entry) });
         }
-        self.own(&entry, dims, at)
+        self.own(&entry, dims, at).map(Current::settled)
     }
 
     /// Whether the code of the bucket of these dimensions is compiled: the own version is then made in no time.
@@ -146,7 +152,10 @@ impl State {
         let begin = || {
             let (entry, own_dims) = (Arc::clone(entry), dims.to_vec());
             self.beside(Priority::Ordinary, dims, at, move |state| {
-                state.own(&entry, &own_dims, at).map(drop)
+                let attempt = Attempt(&entry);
+                let made = state.own(&entry, &own_dims, at).map(drop);
+                mem::forget(attempt);
+                made
             });
             Arc::clone(&version)
         };
@@ -174,13 +183,13 @@ impl State {
     }
 
     /// The own version of an entry, made now if there is none; one for all shapes follows beside calls.
-    fn own(
+    pub(super) fn own(
         self: &Arc<Self>,
         entry: &Entry,
         dims: &[i64],
         at: DeviceGeneration,
     ) -> Result<Arc<Version>, Error> {
-        let version = entry.own.get_or_init(|| self.make_own(dims, at)).clone()?;
+        let version = entry.own.get_or_init(|| self.cost.measure(|| self.make_own(dims, at))).clone()?;
         if self.symbols > 0 && background::is_enabled()? {
             self.provide_general(&version, dims, at);
         }

@@ -1,6 +1,7 @@
 //! A call: look up, or make, and run.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use smallvec::SmallVec;
 use tilewright_core::device::{Arguments, BufferArgument};
@@ -10,7 +11,7 @@ use super::Kernel;
 use super::compile::{Passed, Version};
 use super::fault::locate;
 use super::state::State;
-use super::versions::DeviceGeneration;
+use super::versions::{DeviceGeneration, Entry};
 use crate::devices::{DeviceId, run_options};
 use crate::error::Error;
 
@@ -41,23 +42,57 @@ impl Kernel {
         scalars: &[Constant],
         buffers: &mut [BufferArgument<'_>],
     ) -> Result<(), Error> {
-        let (state, at) = (self.state()?, DeviceGeneration::now(device));
-        let version = match state.versions.get(dims, at) {
-            Some(version) => version,
-            None => self.version(dims, at)?,
-        };
-        state.run(&version, dims, scalars, buffers)
-    }
-
-    /// The version that a call with these dimensions runs, made now if none is at hand.
-    #[cold]
-    fn version(&self, dims: &[i64], at: DeviceGeneration) -> Result<Arc<Version>, Error> {
-        self.origin.check_dims(dims)?;
-        self.state()?.version(dims, at)
+        let at = DeviceGeneration::now(device);
+        self.state()?.call(dims, at, || self.origin.check_dims(dims), scalars, buffers)
     }
 }
 
 impl State {
+    /// Runs the version for these dimensions, which is made now if none is at hand. `check` checks dimensions that are new.
+    #[inline]
+    pub(super) fn call(
+        self: &Arc<Self>,
+        dims: &[i64],
+        at: DeviceGeneration,
+        check: impl FnOnce() -> Result<(), Error>,
+        scalars: &[Constant],
+        buffers: &mut [BufferArgument<'_>],
+    ) -> Result<(), Error> {
+        let current = match self.versions.get(dims, at) {
+            Some(current) => current,
+            None => {
+                check()?;
+                self.version(dims, at)?
+            }
+        };
+        match &current.provisional {
+            None => self.run(&current.version, dims, scalars, buffers),
+            Some(entry) => self.run_at_hand(entry, &current.version, dims, at, scalars, buffers),
+        }
+    }
+
+    /// Runs the version at hand, unless it is time to make the own one.
+    #[cold]
+    fn run_at_hand(
+        self: &Arc<Self>,
+        entry: &Entry,
+        at_hand: &Version,
+        dims: &[i64],
+        at: DeviceGeneration,
+        scalars: &[Constant],
+        buffers: &mut [BufferArgument<'_>],
+    ) -> Result<(), Error> {
+        if self.has_waited_long(entry)
+            && let Ok(own) = self.own(entry, dims, at)
+        {
+            return self.run(&own, dims, scalars, buffers);
+        }
+        let start = Instant::now();
+        let result = self.run(at_hand, dims, scalars, buffers);
+        entry.count_provisional(start.elapsed());
+        result
+    }
+
     /// Runs a version for these dimensions.
     #[inline]
     pub(super) fn run(

@@ -164,8 +164,8 @@ impl State {
         .clone()
     }
 
-    /// Code for all shapes with the `usize` arguments among these dimensions, with a schedule that is chosen in little time; `None`
-    /// where there are records, which are followed in little time as well.
+    /// Code for all shapes with the `usize` arguments among these dimensions, with a schedule that is chosen in little time: by the record of the
+    /// nearest shape, if there is one. `None` where there is a record of these dimensions, which is followed in little time as well.
     pub(super) fn make_quick(
         &self,
         dims: &[i64],
@@ -173,11 +173,16 @@ impl State {
     ) -> Result<Option<Arc<Version>>, Error> {
         let program = self.bind(dims, self.symbols)?;
         let (context, records) = (devices::run_context_of(at.device)?, records::current()?);
-        if self.has_usable_record(dims, &context, &records) {
+        let shape = self.shape(dims);
+        if records.best(self.hash, &shape, &context).is_some() {
             return Ok(None);
         }
+        let what = format!("{} (at once)", self.name());
         let source = if self.symbols > 0 { Source::Symbolic } else { Source::Default };
-        let (what, choice) = (format!("{} (at once)", self.name()), quick(source, &program, &context));
+        let choice = match records.nearest(self.hash, &shape, &context) {
+            Some((record, _)) if self.symbols > 0 => fitted_to_symbols(&record.trace, &program, &context),
+            _ => quick(source, &program, &context),
+        };
         Ok(Some(Arc::new(build_compact(&what, choice, Passed::First(self.symbols), at.device)?)))
     }
 

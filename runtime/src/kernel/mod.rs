@@ -25,6 +25,7 @@ mod fault;
 mod instances;
 mod nearest;
 mod origin;
+mod patience;
 mod registry;
 mod select;
 mod state;

@@ -5,12 +5,13 @@
 //! the model predicts that it keeps as large a share of that speed as the default schedule does.
 
 use tilewright_core::program::Program;
+use tilewright_core::schedule::Trace;
 use tilewright_search::candidate::{Candidate, Generator};
-use tilewright_search::default_schedule::default_candidate;
 use tilewright_search::records::{Record, TunedFor};
 use tilewright_search::spec::SearchSpec;
 
 use super::select::{Choice, Selection, Source, fit};
+use crate::choices::default_schedule;
 
 /// How many records of other shapes are tried. The fastest schedule of a shape may be one that fits no other.
 const TRIED: usize = 8;
@@ -31,7 +32,7 @@ pub(super) fn nearest(selection: &Selection<'_>) -> Result<Option<Choice>, Strin
     }
     let spec = SearchSpec::built_in(selection.context.target.kind()).map_err(|error| error.to_string())?;
     let generator = Generator::new(selection.program.clone(), selection.context, spec);
-    let default = default_of(&generator, selection.program);
+    let default = DefaultSchedule::of(&generator, selection.program);
     let mut refusal = None;
     for (record, distance) in found {
         match fit(&generator, &record.trace) {
@@ -51,7 +52,7 @@ pub(super) fn nearest(selection: &Selection<'_>) -> Result<Option<Choice>, Strin
         }
     }
     match (refusal, default) {
-        (None, Some(Candidate { program, trace, .. })) => {
+        (None, Some(DefaultSchedule { program, trace, .. })) => {
             Ok(Some(Choice { source: Source::Default, program, trace }))
         }
         (refusal, _) => refusal.map_or(Ok(None), Err),
@@ -63,10 +64,10 @@ fn keeps_up(
     generator: &Generator,
     record: &Record,
     fitted: &Candidate,
-    default: &Candidate,
+    default: &DefaultSchedule,
     selection: &Selection<'_>,
 ) -> bool {
-    let (fitted, default) = (fitted.features.prior(), default.features.prior());
+    let (fitted, default) = (fitted.features.prior(), default.speed);
     fitted >= EQUAL * default
         || underestimate(generator, record, selection)
             .is_some_and(|underestimate| fitted * underestimate >= EQUAL * default)
@@ -77,12 +78,24 @@ fn underestimate(generator: &Generator, record: &Record, selection: &Selection<'
     let program = (selection.program_at)(&record.shape)?;
     let (scheduled, _) = record.trace.replay(&program, selection.context, 0).ok()?.into_parts();
     let recorded = (generator.spec.device.extract_features)(&scheduled, selection.context).ok()?;
-    let default = default_of(generator, &program)?;
-    let ratio = default.features.prior() / recorded.prior();
+    let ratio = DefaultSchedule::of(generator, &program)?.speed / recorded.prior();
     ratio.is_finite().then(|| ratio.max(1.0))
 }
 
-/// The default schedule of a program.
-fn default_of(generator: &Generator, program: &Program) -> Option<Candidate> {
-    default_candidate(program, &generator.context, &generator.spec)
+/// The default schedule of a program, which is chosen once: several records may be of one shape, and the next process needs it again.
+struct DefaultSchedule {
+    program: Program,
+    trace: Trace,
+    /// Its speed as the draft model predicts it.
+    speed: f32,
+}
+
+impl DefaultSchedule {
+    /// `None` where the draft model knows nothing of it.
+    fn of(generator: &Generator, program: &Program) -> Option<Self> {
+        let context = &generator.context;
+        let (program, trace) = default_schedule(program, context).into_parts();
+        let features = (generator.spec.device.extract_features)(&program, context).ok()?;
+        Some(DefaultSchedule { program, trace, speed: features.prior() })
+    }
 }

@@ -7,11 +7,12 @@ use tilewright_core::analysis::scope::blocks;
 use tilewright_core::build::bounds::check_in_bounds;
 use tilewright_core::device::CallError;
 use tilewright_core::program::Program;
-use tilewright_core::stmt::Symbol;
+use tilewright_core::stmt::{Iter, Symbol};
 use tilewright_core::tensor::checked_len;
 use tilewright_search::records::Shape;
 
 use super::buckets::Buckets;
+use super::patience::Cost;
 use super::strided::StridedStates;
 use super::versions::Versions;
 use crate::error::Error;
@@ -30,6 +31,8 @@ pub(super) struct State {
     /// How many blocks the program has.
     pub(super) blocks: usize,
     pub(super) versions: Versions,
+    /// How long it takes to make an own version.
+    pub(super) cost: Cost,
     /// The same kernel for tensors that are read by strides.
     pub(super) strided: StridedStates,
     /// The kernel for dense tensors, whose records count, if this one is for strided ones.
@@ -50,6 +53,7 @@ impl State {
             dims,
             program,
             versions: Versions::new(),
+            cost: Cost::default(),
             strided: StridedStates::default(),
             dense: None,
             buckets: RwLock::new(Buckets::none()),
@@ -109,6 +113,17 @@ impl State {
         self.tensor_shapes(&dims).ok()?;
         let sizes: Vec<_> = self.program.dims().map(|(var, _)| var).zip(dims).collect();
         Some(self.program.for_sizes(&sizes))
+    }
+
+    /// How many points the blocks have together for these dimensions, where that depends on nothing else.
+    pub(super) fn points(&self, dims: &[i64]) -> Option<f64> {
+        let size =
+            |var| self.program.dims().zip(dims).find(|((own, _), _)| *own == var).map(|(_, size)| *size);
+        let extent = |iter: &Iter| Some(iter.extent.evaluate(&size)?.max(0) as f64);
+        blocks(&self.program.body)
+            .into_iter()
+            .map(|block| block.iters.iter().map(extent).product::<Option<f64>>())
+            .sum()
     }
 
     /// Dimensions and `usize` arguments as records name them.

@@ -64,14 +64,7 @@ impl Kernel {
             }
         }
         let (strided, at) = (state.with_strides(&positions), DeviceGeneration::now(DeviceId::DEFAULT));
-        let version = match strided.versions.get(&all, at) {
-            Some(version) => version,
-            None => {
-                self.origin.check_dims(dims)?;
-                strided.version(&all, at)?
-            }
-        };
-        strided.run(&version, &all, scalars, buffers)
+        strided.call(&all, at, || self.origin.check_dims(dims), scalars, buffers)
     }
 }
 

@@ -7,10 +7,11 @@
 //! | entry | calls run |
 //! |---|---|
 //! | own version made | that one |
-//! | a version at hand | that one, until the own version is made beside calls |
+//! | a version at hand | that one, until the own version is made: beside calls, or by a call once calls have taken long enough |
 //! | neither | nothing: the first call makes the own version |
 
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock, RwLockReadGuard};
 
 use rustc_hash::FxHashMap;
@@ -33,16 +34,36 @@ pub(super) struct Entry {
     pub(super) own: Slot,
     /// The version at hand at the first call, which runs until the own version is made.
     pub(super) at_hand: OnceLock<Arc<Version>>,
+    /// How long calls have run the version at hand, in nanoseconds.
+    pub(super) provisional_ns: AtomicU64,
+    /// Whether the compiler panicked when it made the own version beside calls: no call tries that again.
+    pub(super) is_given_up: AtomicBool,
+}
+
+/// The version that a call runs now.
+pub(super) struct Current {
+    pub(super) version: Arc<Version>,
+    /// The entry, where this is the version at hand.
+    pub(super) provisional: Option<Arc<Entry>>,
+}
+
+impl Current {
+    /// A version that stays.
+    pub(super) fn settled(version: Arc<Version>) -> Self {
+        Current { version, provisional: None }
+    }
 }
 
 impl Entry {
     /// The version that calls run now, if there is one.
     #[inline]
-    fn current(&self) -> Option<&Arc<Version>> {
-        match self.own.get() {
-            Some(Ok(version)) => Some(version),
-            _ => self.at_hand.get(),
+    fn current(self: &Arc<Self>) -> Option<Current> {
+        if let Some(Ok(own)) = self.own.get() {
+            return Some(Current::settled(Arc::clone(own)));
         }
+        let version = Arc::clone(self.at_hand.get()?);
+        let is_settled = self.own.get().is_some() || self.is_given_up.load(Ordering::Relaxed);
+        Some(Current { version, provisional: (!is_settled).then(|| Arc::clone(self)) })
     }
 }
 
@@ -113,13 +134,13 @@ impl Versions {
 
     /// The version that calls with these dimensions run, if it is made and up to date.
     #[inline]
-    pub(super) fn get(&self, dims: &[i64], at: DeviceGeneration) -> Option<Arc<Version>> {
+    pub(super) fn get(&self, dims: &[i64], at: DeviceGeneration) -> Option<Current> {
         let tables = self.read();
         if tables.generation != at.generation {
             return None;
         }
         let table = tables.devices.get(at.device.index())?;
-        table.shapes.get(dims)?.current().cloned()
+        table.shapes.get(dims)?.current()
     }
 
     /// The entry for these dimensions.
