@@ -7,6 +7,7 @@ use tilewright_core::analysis::block::loads;
 use tilewright_core::device::{Arguments, BufferArgument, Device};
 use tilewright_core::index::Index;
 use tilewright_core::interp::{Interpreter, Options};
+use tilewright_core::intrinsic::{MAX_VECTOR_OUTPUTS, marked_outputs};
 use tilewright_core::lower::{LowerOptions, lower, split_constants};
 use tilewright_core::program::{Buffer, Program};
 use tilewright_core::stmt::{Stmt, Symbol};
@@ -75,6 +76,20 @@ fn compiled(backend: &CpuDevice, flat: &Program, argument: Argument<'_>) -> Vec<
         .run(&mut arguments, RunOptions::with_threads(2))
         .unwrap_or_else(|error| panic!("{error}\n{flat}"));
     tensors
+}
+
+/// Marked statements that compute a tile in one instruction, by whether they still are what they are marked as.
+fn tiles(program: &Program, target: &Target) -> Vec<bool> {
+    let mut tiles = Vec::new();
+    for_each_stmt(&program.body, &mut |stmt| {
+        if let Stmt::Intrinsic(marked) = stmt
+            && marked_outputs(marked) > MAX_VECTOR_OUTPUTS
+        {
+            let known = target.descriptions().get(&marked.name).expect("it is described");
+            tiles.push(known.matches(program, stmt).is_some());
+        }
+    });
+    tiles
 }
 
 fn marks(program: &Program) -> usize {
@@ -146,6 +161,7 @@ pub(crate) fn check(
         legal += 1;
         tensorized += usize::from(marks(&flat) > 0);
         let context = || format!("{name}, seed {seed}:\n{}\n{flat}", candidate.trace);
+        assert!(tiles(&flat, target).into_iter().all(|is_tile| is_tile), "lost tiles of {}", context());
         let found = interpreted(&candidate.program, argument);
         assert!(agree(&found, &expected), "blocks of {}", context());
         assert!(agree(&interpreted(&flat, argument), &expected), "flat program of {}", context());

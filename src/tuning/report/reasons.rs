@@ -7,6 +7,10 @@ use tilewright_measure::reason;
 const POSTPROCESSORS: &[(&str, &str)] = &[
     ("unroll_too_large", "unrolling would make more code than the instruction cache holds"),
     ("register_spill", "the innermost tile needs more registers than there are"),
+    (
+        "operand_of_tiles",
+        "an operand of the instruction has a condition, so that the instruction cannot read it",
+    ),
     ("postprocessor_panic", "a postprocessor panicked"),
 ];
 

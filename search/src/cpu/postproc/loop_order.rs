@@ -1,5 +1,6 @@
 //! The order in which loops read an operand, as a layout of it.
 
+use std::cmp::Reverse;
 use std::sync::Arc;
 
 use tilewright_core::analysis::block::{BufferAccess, reduction};
@@ -38,7 +39,7 @@ pub(super) struct LoopOrder {
 }
 
 impl LoopOrder {
-    /// The order in which the loops of `path` from `first_depth` on, and the loops of an intrinsic inside them, step through an access
+    /// The order in which the loops of `path` from `first_depth` on, and an intrinsic inside them, step through an access
     /// of a block; `None` when they do so in no regular order.
     pub(super) fn of(
         program: &Program,
@@ -68,7 +69,11 @@ impl LoopOrder {
             let binding = own.map_or_else(|| Index::var(var), |iter| iter.binding.clone());
             digits.extend(digits_of(&binding, &all, first_depth, dimension, size)?);
         }
-        digits.sort_by_key(|digit| digit.depth);
+        // Inside, the order is that in which the instruction takes its operand's dimensions, whatever its loops are.
+        digits.sort_by_key(|digit| match digit.depth < path.len() {
+            true => (digit.depth, 0, Reverse(0)),
+            false => (path.len(), digit.dimension, Reverse(digit.divisor)),
+        });
         if let Some(lane) = vector_depth(block, path) {
             digits.sort_by_key(|digit| digit.depth == lane && digit.extent > 1);
         }

@@ -8,7 +8,7 @@ use tilewright_core::intrinsic::{MAX_VECTOR_OUTPUTS, marked_outputs};
 use tilewright_core::program::Program;
 use tilewright_core::schedule::ScheduleError;
 use tilewright_core::stmt::{Block, For, IterKind, LoopKind, Stmt};
-use tilewright_core::target::RunContext;
+use tilewright_core::target::{CpuTarget, RunContext};
 
 use crate::space::postproc::Rejection;
 
@@ -35,7 +35,19 @@ pub(crate) fn sums_in_tiles(path: &[&Arc<For>], block: &Block) -> Option<i64> {
     Some(innermost.map_or(1, |innermost| path[innermost + 1..].iter().map(extent).product()))
 }
 
-/// Rejects programs that would take too long to compile or whose accumulators do not fit into registers.
+/// Whether a block computes tiles that no instruction computes any more: an operand with a condition, such as one that pads, was inlined
+/// into it. Lowering copies such operands to buffers where an instruction takes vectors, and computes a tile's products one by one.
+fn has_lost_tiles(program: &Program, cpu: &CpuTarget, block: &Block) -> bool {
+    let Stmt::Intrinsic(marked) = &block.body else { return false };
+    let is_tile = marked_outputs(marked) > MAX_VECTOR_OUTPUTS;
+    is_tile
+        && cpu
+            .descriptions
+            .get(&marked.name)
+            .is_some_and(|known| known.matches(program, &block.body).is_none())
+}
+
+/// Rejects programs that would take too long to compile, whose accumulators do not fit into registers, or whose tiles no instruction computes.
 ///
 /// # Errors
 /// The reason, in a word.
@@ -77,6 +89,9 @@ pub(crate) fn verify_limits(program: &Program, context: &RunContext) -> Result<(
                 }
                 LoopKind::Parallel | LoopKind::Bound(_) => {}
             }
+        }
+        if has_lost_tiles(program, cpu, block) {
+            return Err(Rejection("operand_of_tiles"));
         }
         if copies > MAX_COPIES {
             return Err(Rejection("unroll_too_large"));

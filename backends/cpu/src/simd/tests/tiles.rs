@@ -10,7 +10,7 @@ use tilewright_core::schedule::Schedule;
 use tilewright_core::target::{CpuTarget, Target};
 
 use super::contract::{instructions, leaf_of};
-use crate::simd::{Refusal, VectorExtension};
+use crate::simd::VectorExtension;
 
 /// A plain machine that knows the descriptions of all intrinsics.
 fn any_machine() -> Arc<Target> {
@@ -198,7 +198,7 @@ fn every_shape_of_up_to_six_tiles_fits() {
 }
 
 #[test]
-fn sums_that_cannot_stay_in_tiles_are_refused_visibly_and_executed() {
+fn sums_that_cannot_stay_in_tiles_are_loaded_and_stored_around_products() {
     let product = BYTES.product("x", "y");
     let loops = format!("for x in 0..2 {{ for y in 0..2 {{ {product} }} }}");
     let clear = "for i in 0..32 { acc[i*WIDTH + lane<WIDTH>] = ZERO }";
@@ -214,9 +214,28 @@ fn sums_that_cannot_stay_in_tiles_are_refused_visibly_and_executed() {
     ] {
         let leaf =
             leaf_of(&text, VectorExtension::Avx512).unwrap_or_else(|refusal| panic!("{why}: {refusal}"));
-        assert_eq!(leaf.without_tiles, Some(Refusal::Accumulators), "{why}");
-        assert_eq!(mnemonics(&instructions(&leaf), Mnemonic::Tdpbusd), 0, "{why}");
+        assert_eq!(leaf.without_tiles, None, "{why}");
+        let instructions = instructions(&leaf);
+        let products = mnemonics(&instructions, Mnemonic::Tdpbusd);
+        assert_eq!((products > 0, mnemonics(&instructions, Mnemonic::Tilestored)), (true, products), "{why}");
     }
+}
+
+#[test]
+fn products_that_follow_each_other_share_the_registers_of_their_sums() {
+    // Eight tiles do not stay in registers while the loop over `k` runs.
+    let tiles = Tiles { rows: 2, columns: 4, depth: "12", ..BYTES };
+    let text = tiles.kernel("for i in 0..32 { acc[i*WIDTH + lane<WIDTH>] = ZERO }", "PRODUCTS");
+    let product = |step: usize| tiles.product("x", "y").replace("k*", &format!("(k*3 + {step})*"));
+    let steps = [0, 1, 2].map(product).join("\n");
+    let text = text
+        .replace("PRODUCTS", &format!("for x in 0..2 {{ for y in 0..4 {{ {steps} }} }}"))
+        .replace("for k in 0..12", "for k in 0..4");
+    let leaf = leaf_of(&text, VectorExtension::Avx512).expect("a leaf");
+    let instructions = instructions(&leaf);
+    let count = |mnemonic| mnemonics(&instructions, mnemonic);
+    let counted = [Mnemonic::Tdpbusd, Mnemonic::Tilestored, Mnemonic::Tileloadd].map(count);
+    assert_eq!(counted, [3, 1, 7], "three products, with two operands each");
 }
 
 /// A scheduled matrix product: tiles of sums in an intermediate, and an operand in packed rows.

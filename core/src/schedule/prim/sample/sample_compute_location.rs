@@ -1,9 +1,12 @@
 //! `sample_compute_location`
 
+use std::sync::Arc;
+
 use crate::analysis::block::complete_store;
 use crate::analysis::scope::{consumers, loops_around};
 use crate::expr::ExprKind;
 use crate::ids::LoopId;
+use crate::intrinsic::{MAX_VECTOR_OUTPUTS, marked_outputs};
 use crate::program::Program;
 use crate::schedule::argument::{Argument, ArgumentVisitor};
 use crate::schedule::check::inline::check_inline;
@@ -11,7 +14,7 @@ use crate::schedule::check::location::check_compute_at;
 use crate::schedule::find::require_block;
 use crate::schedule::prim::{Context, Outputs, Primitive};
 use crate::schedule::{BlockRv, Decision, LoopRv, Rng, Schedule, ScheduleError, Value};
-use crate::stmt::Block;
+use crate::stmt::{Block, Stmt};
 
 /// Draws a loop at which a block can be computed: one of those around all of its consumers, or none.
 ///
@@ -109,11 +112,22 @@ impl Decision {
 /// their bodies.
 pub(crate) fn compute_locations(program: &Program, block: &Block) -> Vec<Location> {
     let is_possible = |location: &Location| check_compute_at(program, block, location.1).is_ok();
-    let inlines = is_padding(block) && check_inline(program, block).is_ok();
+    let inlines = is_padding(block) && can_inline(program, block);
     std::iter::once(STAY)
         .chain(shared_loops(program, block).into_iter().filter(is_possible))
         .chain(inlines.then_some(INLINE))
         .collect()
+}
+
+/// Whether a block can be inlined, and all its consumers remain what they are marked as: no instruction reads a tile under a condition.
+fn can_inline(program: &Program, block: &Block) -> bool {
+    let computes_tiles = |consumer: &&Arc<Block>| match &consumer.body {
+        Stmt::Intrinsic(marked) => marked_outputs(marked) > MAX_VECTOR_OUTPUTS,
+        _ => false,
+    };
+    let is_copy =
+        || complete_store(block).is_some_and(|store| matches!(store.value.kind(), ExprKind::Load(..)));
+    check_inline(program, block).is_ok() && (is_copy() || !consumers(program, block).iter().any(computes_tiles))
 }
 
 /// Whether a block copies where a condition holds, and is constant elsewhere.
@@ -134,7 +148,7 @@ const INLINE: Location = (-2, LoopId::INLINE);
 
 /// The possible location of this number, or the nearest further out. Whether others are possible is not asked.
 fn nearest_location(program: &Program, block: &Block, wanted: i64) -> Location {
-    if wanted == INLINE.0 && check_inline(program, block).is_ok() {
+    if wanted == INLINE.0 && can_inline(program, block) {
         return INLINE;
     }
     let mut further_out =
@@ -163,5 +177,54 @@ impl Schedule {
     /// When the block is gone.
     pub fn sample_compute_location(&mut self, block: BlockRv) -> Result<LoopRv, ScheduleError> {
         self.push_one(SampleComputeLocation { block }).map(LoopRv)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::analysis::scope::blocks;
+
+    /// A product of rows that are padded by one, in which an instruction computes as many rows at once.
+    fn product(rows: usize) -> Program {
+        let text = format!(
+            "kernel product(in x: u8[15, 64], in w: i8[16, 16, 4], inout y: i32[16, 16]) {{
+  buffer p: u8[16, 64] global
+  for i in 0..16 {{
+    for k in 0..64 {{
+      block p(vi: spatial 16 = i, vk: spatial 64 = k) {{ p[vi, vk] = select(index(vi) < 15, x[vi, vk], 0u8) }}
+    }}
+  }}
+  for m in 0..{} {{
+    block y(vm: spatial {} = m) {{
+      intrinsic dot {{
+        for i in 0..{rows} {{
+          for j in 0..16 {{
+            for k in 0..16 {{
+              for r in 0..4 {{
+                y[vm*{rows} + i, j] = y[vm*{rows} + i, j] + p[vm*{rows} + i, k*4 + r] as i32 * w[k, j, r] as i32
+              }}
+            }}
+          }}
+        }}
+      }}
+    }}
+  }}
+}}",
+            16 / rows,
+            16 / rows,
+        );
+        text.parse().unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    #[test]
+    fn padding_is_not_inlined_into_tiles() {
+        for (rows, inlines) in [(1, true), (16, false)] {
+            let program = product(rows);
+            let padding = blocks(&program.body)[0];
+            assert_eq!(compute_locations(&program, padding).contains(&INLINE), inlines, "{rows}");
+            let wanted = nearest_location(&program, padding, INLINE.0);
+            assert_eq!(wanted, if inlines { INLINE } else { STAY }, "{rows}");
+        }
     }
 }

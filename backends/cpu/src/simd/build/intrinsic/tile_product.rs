@@ -1,7 +1,7 @@
 //! `tdpbusd` and similar instructions: products of tiles of AMX, 16 rows of 64 bytes each.
 //!
 //! The sums live in tile registers [while loops run](crate::simd::build::intrinsic::tile_sums) that do not change their place, and
-//! otherwise from a load to a store around the one instruction.
+//! otherwise from a load to a store around products that follow each other, or around one.
 
 use tilewright_core::ids::BufferId;
 use tilewright_core::index::Index;
@@ -62,7 +62,7 @@ impl Builder<'_> {
         if let Some(sum) = self.sum_at(&sums) {
             return self.multiply(product, sum, [a, b]);
         }
-        if self.holds_sums() || self.is_repeated(&sums) {
+        if self.holds_sums() {
             return Err(Refusal::Accumulators);
         }
         let sum = self.tile_from(&sums)?;

@@ -3,6 +3,8 @@
 //! Sums whose addresses are the same in all iterations of a loop are loaded before it and stored behind it. Loops inside that
 //! move from sum to sum, such as those over the rows and columns of tiles, are unrolled. Where statements before the loop only
 //! clear the elements of the sums, the registers are cleared instead, and the statements are left out.
+//!
+//! Products that follow each other without such a loop share the registers of their sums, too.
 
 use rustc_hash::FxHashSet;
 use tilewright_core::expr::{Expr, ExprKind};
@@ -39,13 +41,6 @@ impl Builder<'_> {
         !self.sums.is_empty()
     }
 
-    /// Whether a loop around the current statement repeats without moving a tile.
-    pub(in crate::simd::build) fn is_repeated(&self, place: &Operand) -> bool {
-        let since = self.allocated.get(&place.buffer).copied().unwrap_or(0);
-        let around = self.scopes[since..].iter().filter_map(|scope| scope.around.as_ref());
-        around.map(|around| around.var).any(|var| !place.first.mentions(var))
-    }
-
     /// Builds a loop with the sums inside in registers; false when it is not a loop around sums at fixed addresses.
     pub(in crate::simd::build) fn repeat_with_sums(&mut self, node: &For, before: &[Stmt]) -> Outcome<bool> {
         if !self.limits.tiles || self.holds_sums() || !holds_tiles(&node.body) {
@@ -61,9 +56,7 @@ impl Builder<'_> {
             self.sums.push(Sum { place, register });
         }
         self.repeat(node)?;
-        for sum in std::mem::take(&mut self.sums) {
-            self.tile_to(&sum.place, sum.register)?;
-        }
+        self.store_sums()?;
         Ok(true)
     }
 
@@ -80,6 +73,48 @@ impl Builder<'_> {
             }
             _ => Ok(0),
         }
+    }
+
+    /// Builds the products at the beginning of some statements, as many as have few sums, with the sums in registers. Returns their number.
+    pub(in crate::simd::build) fn products_with_sums(&mut self, stmts: &[Stmt]) -> Outcome<usize> {
+        if !self.limits.tiles || self.holds_sums() {
+            return Ok(0);
+        }
+        let mut places: Vec<Operand> = Vec::new();
+        let mut count = 0;
+        for stmt in stmts {
+            let Some([a, b, sums]) = self.tile_operands(stmt) else { break };
+            let sums = self.resolved(&sums);
+            let is_new = !places.contains(&sums);
+            let buffers = places.iter().chain([&sums]).map(|place| place.buffer);
+            let reads_sums = buffers.into_iter().any(|buffer| [a.buffer, b.buffer].contains(&buffer));
+            let fits = places.len() < MOST_SUMS
+                && self.is_provably_inside(&sums)
+                && places.iter().all(|other| are_apart(other, &sums));
+            if reads_sums || (is_new && !fits) {
+                break;
+            }
+            if is_new {
+                places.push(sums);
+            }
+            count += 1;
+        }
+        // Sums of one product each pass through registers one after the other.
+        if count <= places.len() {
+            return Ok(0);
+        }
+        for place in places {
+            let register = self.tile_from(&place)?;
+            self.sums.push(Sum { place, register });
+        }
+        stmts[..count].iter().try_for_each(|stmt| self.stmt(stmt))?;
+        self.store_sums()?;
+        Ok(count)
+    }
+
+    /// Writes the sums that are in registers.
+    fn store_sums(&mut self) -> Outcome<()> {
+        std::mem::take(&mut self.sums).into_iter().try_for_each(|sum| self.tile_to(&sum.place, sum.register))
     }
 
     /// Unrolls a loop that moves from sum to sum; false when it is another loop.

@@ -47,6 +47,11 @@ impl Builder<'_> {
                 rest = &rest[built..];
                 continue;
             }
+            let built = self.products_with_sums(rest)?;
+            if built > 0 {
+                rest = &rest[built..];
+                continue;
+            }
             let built = self.run_transposed(rest)?;
             if built > 0 {
                 rest = &rest[built..];
