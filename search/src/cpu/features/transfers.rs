@@ -10,8 +10,11 @@ use crate::cpu::features::reuse::touched;
 const L1_WAY: f64 = 4096.0;
 /// The ways of a second- or third-level cache.
 const WAYS: f64 = 16.0;
-/// The pages whose translations a core has at hand: the entries of the first-level buffer for data that CPUID reports on Zen 3.
+/// The pages whose translations a core has at hand: the entries of the first-level buffer for data that CPUID reports on Zen 3. Later cores have 96.
 const TRANSLATIONS: f64 = 64.0;
+/// Cycles to translate the address of a page that is not among the last [`TRANSLATIONS`]: the latency of the second-level buffer, on cores with AVX2
+/// and with AVX-512.
+const TRANSLATION: f64 = 7.0;
 
 /// How fast a core gets data.
 #[derive(Debug)]
@@ -24,22 +27,13 @@ struct Rates {
     memory: f64,
     /// The bytes of the third-level cache for each of the machine's cores. A virtual machine sees all of a cache that it shares with others.
     share_of_third: f64,
-    /// Cycles to translate the address of a page that is not among the last [`TRANSLATIONS`], where they are counted.
-    translation: Option<f64>,
 }
 
 /// A core with vectors of 512 bits: fitted to measured candidates on Zen 5.
-const WIDE: Rates =
-    Rates { second: 64.0, third: 16.0, memory: 8.0, share_of_third: f64::INFINITY, translation: None };
+const WIDE: Rates = Rates { second: 64.0, third: 16.0, memory: 8.0, share_of_third: f64::INFINITY };
 
 /// A core with shorter vectors: fitted to default schedules on two cores of a virtual machine on Zen 3, which find 8 of 32 MiB in the third-level cache.
-const NARROW: Rates = Rates {
-    second: 24.0,
-    third: 16.0,
-    memory: 4.0,
-    share_of_third: 4.0 * 1024.0 * 1024.0,
-    translation: Some(7.0),
-};
+const NARROW: Rates = Rates { second: 24.0, third: 16.0, memory: 4.0, share_of_third: 4.0 * 1024.0 * 1024.0 };
 
 /// The caches that data comes through.
 pub(super) struct Caches {
@@ -69,8 +63,7 @@ impl Caches {
     /// instructions do; loads wait for the translations of their addresses.
     pub(super) fn with_transfers(&self, instructions: f64, block: &BlockFacts<'_>) -> f64 {
         let rates = self.rates;
-        let translations =
-            rates.translation.map_or(0.0, |cycles| cycles * block.translated_pages(TRANSLATIONS));
+        let translations = TRANSLATION * block.translated_pages(TRANSLATIONS);
         let from_second = block.fetched_into(self.first) / rates.second;
         let from_third = block.fetched_into(self.second) / rates.third;
         let from_memory = self.third.map_or(0.0, |third| block.fetched_into(third)) / rates.memory;
