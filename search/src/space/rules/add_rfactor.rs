@@ -1,7 +1,11 @@
 //! Parallel reductions.
 
+use std::cmp::Reverse;
+
+use tilewright_core::analysis::block::{BufferAccess, loads};
 use tilewright_core::annotation::RANDOM_COMPUTE_PRODUCER;
-use tilewright_core::schedule::{BlockRv, LoopRv, Schedule};
+use tilewright_core::ids::VarId;
+use tilewright_core::schedule::{BlockRv, LoopRv, Schedule, ScheduleError};
 use tilewright_core::stmt::{IterKind, LoopKind};
 use tilewright_core::visit::find_loop;
 use tilewright_macros::schedule_rule;
@@ -39,13 +43,10 @@ pub fn add_rfactor(schedule: &mut Schedule, block: BlockRv) -> RuleResult {
 }
 
 /// Moves the reduction loops innermost, fuses them, splits the result in two, and factors one part.
-fn factor_part(
-    schedule: &mut Schedule,
-    block: BlockRv,
-    part: usize,
-) -> Result<(), tilewright_core::schedule::ScheduleError> {
+fn factor_part(schedule: &mut Schedule, block: BlockRv, part: usize) -> Result<(), ScheduleError> {
     let loops = schedule.get_loops(block)?;
-    let (spatial, reduce) = partition_loops(schedule, block, &loops)?;
+    let (spatial, mut reduce) = partition_loops(schedule, block, &loops)?;
+    order_as_in_memory(schedule, block, &mut reduce)?;
     schedule.reorder(&[spatial.as_slice(), reduce.as_slice()].concat())?;
     let fused = if reduce.len() > 1 { schedule.fuse(&reduce)? } else { reduce[0] };
     let lanes = schedule.context().target.cpu().map_or(1, |cpu| i64::from(cpu.lanes(4)));
@@ -65,12 +66,41 @@ fn factor_part(
     schedule.annotate(partial, RANDOM_COMPUTE_PRODUCER, 1)
 }
 
+/// Sorts reduction loops by the distance of the elements that they step over, the farthest first, so that the fused loop runs through memory in
+/// order: dimensions of a tensor may lie in memory in another order than in the definition. The first load that all of them move decides; without
+/// one, the loops stay as they are.
+fn order_as_in_memory(
+    schedule: &Schedule,
+    block: BlockRv,
+    reduce: &mut Vec<LoopRv>,
+) -> Result<(), ScheduleError> {
+    let found = block_of(schedule, block)?;
+    let program = schedule.program();
+    let iterator = |target: &LoopRv| {
+        let node = find_loop(&program.body, schedule.values().target_loop(*target).ok()?)?;
+        let mut own = found.iters.iter().filter(|iter| iter.binding.as_var() == Some(node.var));
+        own.next().map(|iter| iter.var)
+    };
+    let Some(iterators) = reduce.iter().map(iterator).collect::<Option<Vec<VarId>>>() else { return Ok(()) };
+    let distances = |access: &BufferAccess<'_>| {
+        let place = program.place(access.buffer, access.indices);
+        let distance = |var: &VarId| place.linear_coefficient(*var).filter(|distance| *distance != 0);
+        iterators.iter().map(distance).collect::<Option<Vec<i64>>>()
+    };
+    if let Some(distances) = loads(&found.body).iter().find_map(distances) {
+        let mut loops: Vec<(i64, LoopRv)> = distances.into_iter().zip(reduce.iter().copied()).collect();
+        loops.sort_by_key(|(distance, _)| Reverse(distance.abs()));
+        *reduce = loops.into_iter().map(|(_, target)| target).collect();
+    }
+    Ok(())
+}
+
 /// The loops of a block's spatial and of its reduction iterators, in order.
 pub(crate) fn partition_loops(
     schedule: &Schedule,
     block: BlockRv,
     loops: &[LoopRv],
-) -> Result<(Vec<LoopRv>, Vec<LoopRv>), tilewright_core::schedule::ScheduleError> {
+) -> Result<(Vec<LoopRv>, Vec<LoopRv>), ScheduleError> {
     let found = block_of(schedule, block)?;
     let mut spatial = Vec::new();
     let mut reduce = Vec::new();
@@ -83,4 +113,32 @@ pub(crate) fn partition_loops(
         if reduces { reduce.push(*target) } else { spatial.push(*target) }
     }
     Ok((spatial, reduce))
+}
+
+#[cfg(test)]
+mod tests {
+    use tilewright_core::program::Program;
+    use tilewright_core::target::{CpuTarget, Target};
+
+    use super::*;
+
+    #[test]
+    fn the_fused_loop_runs_through_memory_in_order() {
+        let program: Program = "kernel sum(in x: f32[6, 8, 32], out y: f32[]) {
+  for c in 0..32 { for h in 0..6 { for w in 0..8 {
+    block y(vc: reduce 32 = c, vh: reduce 6 = h, vw: reduce 8 = w) {
+      init { y[] = 0.0 }
+      y[] = y[] + x[vh, vw, vc]
+    }
+  } } }
+}"
+        .parse()
+        .unwrap_or_else(|error| panic!("{error}"));
+        let mut schedule = Schedule::new(program, Target::from(CpuTarget::generic()), 1);
+        let block = schedule.get_block("y").expect("it is there");
+        factor_part(&mut schedule, block, 1).expect("it can be factored");
+        let trace = schedule.trace().to_string();
+        // Rows, columns, channels.
+        assert!(trace.contains("%1, %2, %3 = get_loops %0\nreorder [%2, %3, %1]\n"), "{trace}");
+    }
 }
