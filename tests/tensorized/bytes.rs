@@ -48,6 +48,29 @@ fn conv2d_of_planes(
     y
 }
 
+/// Convolution of unsigned bytes with weights of unsigned bytes.
+#[tensor_kernel]
+fn conv2d_u8u8(
+    x: &Tensor<u8, H, W, CI>,
+    #[constant] w: &Tensor<u8, CO, KH, KW, CI>,
+) -> Tensor<i32, { H + 1 - KH }, { W + 1 - KW }, CO> {
+    let mut y = Tensor::zeros();
+    for h in 0..H + 1 - KH {
+        for v in 0..W + 1 - KW {
+            for co in 0..CO {
+                for kh in 0..KH {
+                    for kw in 0..KW {
+                        for ci in 0..CI {
+                            y[[h, v, co]] += x[[h + kh, v + kw, ci]] as i32 * w[[co, kh, kw, ci]] as i32;
+                        }
+                    }
+                }
+            }
+        }
+    }
+    y
+}
+
 fn cases() -> Vec<Case> {
     use kernels::*;
     use quantised::*;
@@ -123,6 +146,8 @@ fn cases_of_equal_signs() -> Vec<Case> {
         Case::new("matmul u8·u8 of tails", matmul_u8u8::kernel(), &[5, 11, 17]),
         Case::new("weights i8·i8", weighted_i8i8::kernel(), &[12, 24, 32]),
         Case::new("weights i8·i8 of tails", weighted_i8i8::kernel(), &[7, 13, 19]),
+        // Lanes along rows and columns would take the fewest instructions, and no layout has them.
+        Case::new("conv u8·u8 of half a vector more channels", conv2d_u8u8::kernel(), &[17, 17, 4, 24, 2, 2]),
     ]
 }
 

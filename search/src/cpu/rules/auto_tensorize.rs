@@ -24,10 +24,10 @@ use crate::cpu::rules::multi_level_tiling::{Tiles, write_back};
 use crate::space::rule::{RuleExtension, RuleOutcome, RuleResult};
 use crate::space::rules::block::{block_of, constant_operands, has_trivial_bindings, loop_of};
 
-/// Most mappings of one block that are offered.
+/// Most mappings of one block that are offered, of those that can be applied to it.
 const MAX_MAPPINGS: usize = 3;
 
-/// A mapping is not offered when it takes more instructions than the best one by this factor.
+/// A mapping is not offered when it takes more instructions than the best one that is by this factor.
 const MAX_WASTE: f64 = 2.0;
 
 /// A mapping is not offered when padding multiplies the points by more than this.
@@ -64,9 +64,12 @@ pub(super) fn tensorized(
     limit: f64,
 ) -> Result<Vec<Schedule>, ScheduleError> {
     let mut variants = Vec::new();
-    for mut mapped in
-        mapped_intrinsics(schedule, block)?.into_iter().filter(|mapped| mapped.instructions < limit)
-    {
+    let (mut offered, mut limit) = (0, limit);
+    for mut mapped in mapped_intrinsics(schedule, block)? {
+        if offered == MAX_MAPPINGS || mapped.instructions >= limit {
+            break;
+        }
+        let earlier = variants.len();
         let Ok((prepared, lanes)) = prepared(schedule, block, &mut mapped) else { continue };
         let Ok(moved) = moved_operands(&prepared, block, &mapped, &lanes) else { continue };
         let constant = constant_operands(prepared.program(), &*block_of(&prepared, block)?);
@@ -93,6 +96,10 @@ pub(super) fn tensorized(
             if inputs.iter().all(|moved| moved.is_constant) {
                 break;
             }
+        }
+        if variants.len() > earlier {
+            offered += 1;
+            limit = if offered == 1 { limit.min(mapped.instructions * MAX_WASTE) } else { limit };
         }
     }
     Ok(variants)
@@ -212,9 +219,6 @@ fn mapped_intrinsics(schedule: &Schedule, block: BlockRv) -> Result<Vec<MappedIn
     }
     found.retain(|mapped| mapped.padding <= MAX_PADDING);
     found.sort_by(|a, b| a.instructions.total_cmp(&b.instructions).then(a.padding.total_cmp(&b.padding)));
-    let most = found.first().map_or(0.0, |best| best.instructions * MAX_WASTE);
-    found.retain(|mapped| mapped.instructions < most);
-    found.truncate(MAX_MAPPINGS);
     Ok(found)
 }
 
