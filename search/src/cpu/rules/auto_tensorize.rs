@@ -27,7 +27,7 @@ use crate::space::rules::block::{block_of, constant_operands, has_trivial_bindin
 /// Most mappings of one block that are offered, of those that can be applied to it.
 const MAX_MAPPINGS: usize = 3;
 
-/// A mapping is not offered when it takes more instructions than the best one that is by this factor.
+/// A mapping is not offered when it takes more instructions than the best one that is offered by this factor.
 const MAX_WASTE: f64 = 2.0;
 
 /// A mapping is not offered when padding multiplies the points by more than this.
@@ -57,49 +57,56 @@ pub(super) fn is_open(block: &Block) -> bool {
 }
 
 /// The variants in which an intrinsic computes a block in fewer than `limit` instructions, each counted once per vector of 16 elements
-/// that it updates.
+/// that it updates: by the mappings with the fewest of them that can be applied.
 pub(super) fn tensorized(
     schedule: &mut Schedule,
     block: BlockRv,
     limit: f64,
 ) -> Result<Vec<Schedule>, ScheduleError> {
-    let mut variants = Vec::new();
-    let (mut offered, mut limit) = (0, limit);
+    let (mut variants, mut limit) = (Vec::new(), limit);
+    let mut offered = 0;
     for mut mapped in mapped_intrinsics(schedule, block)? {
         if offered == MAX_MAPPINGS || mapped.instructions >= limit {
             break;
         }
-        let earlier = variants.len();
-        let Ok((prepared, lanes)) = prepared(schedule, block, &mut mapped) else { continue };
-        let Ok(moved) = moved_operands(&prepared, block, &mapped, &lanes) else { continue };
-        let constant = constant_operands(prepared.program(), &*block_of(&prepared, block)?);
-        let is_constant = |operand: usize| constant.contains(&mapped.mapping.operands[operand].buffer);
-        let inputs =
-            moved.iter().map(|operand| Moved { operand: *operand, is_constant: is_constant(*operand) });
-        let inputs: Vec<Moved> = inputs.filter(|moved| moved.operand != mapped.output).collect();
-        let moves_output = moved.contains(&mapped.output);
-        for is_whole in [true, false] {
-            for level in [Some(0), Some(1), None] {
-                let mut variant = prepared.clone().fork();
-                let tensorization = Tensorization {
-                    mapped: &mapped,
-                    lanes: &lanes,
-                    inputs: &inputs,
-                    moves_output,
-                    is_whole,
-                    level,
-                };
-                if tensorization.apply(&mut variant, block).is_ok() {
-                    variants.push(variant);
-                }
-            }
-            if inputs.iter().all(|moved| moved.is_constant) {
-                break;
+        let own = variants_by(schedule, block, &mut mapped)?;
+        if own.is_empty() {
+            continue;
+        }
+        if offered == 0 {
+            limit = limit.min(mapped.instructions * MAX_WASTE);
+        }
+        offered += 1;
+        variants.extend(own);
+    }
+    Ok(variants)
+}
+
+/// The variants in which an intrinsic computes a block by one mapping; none where its operands cannot be laid out so.
+fn variants_by(
+    schedule: &mut Schedule,
+    block: BlockRv,
+    mapped: &mut MappedIntrinsic,
+) -> Result<Vec<Schedule>, ScheduleError> {
+    let mut variants = Vec::new();
+    let Ok((prepared, lanes)) = prepared(schedule, block, mapped) else { return Ok(variants) };
+    let Ok(moved) = moved_operands(&prepared, block, mapped, &lanes) else { return Ok(variants) };
+    let constant = constant_operands(prepared.program(), &*block_of(&prepared, block)?);
+    let is_constant = |operand: usize| constant.contains(&mapped.mapping.operands[operand].buffer);
+    let inputs = moved.iter().map(|operand| Moved { operand: *operand, is_constant: is_constant(*operand) });
+    let inputs: Vec<Moved> = inputs.filter(|moved| moved.operand != mapped.output).collect();
+    let moves_output = moved.contains(&mapped.output);
+    for is_whole in [true, false] {
+        for level in [Some(0), Some(1), None] {
+            let mut variant = prepared.clone().fork();
+            let tensorization =
+                Tensorization { mapped, lanes: &lanes, inputs: &inputs, moves_output, is_whole, level };
+            if tensorization.apply(&mut variant, block).is_ok() {
+                variants.push(variant);
             }
         }
-        if variants.len() > earlier {
-            offered += 1;
-            limit = if offered == 1 { limit.min(mapped.instructions * MAX_WASTE) } else { limit };
+        if inputs.iter().all(|moved| moved.is_constant) {
+            break;
         }
     }
     Ok(variants)
