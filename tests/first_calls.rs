@@ -45,7 +45,7 @@ fn alone() -> MutexGuard<'static, ()> {
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Defines a kernel of a name with so many blocks that a good schedule takes long to choose.
+/// Defines a kernel of a name. It has three blocks; choosing a good schedule for it takes long.
 macro_rules! relative_products {
     ($($name:ident),*) => {$(
         /// A product, less the largest number of each row.
@@ -76,7 +76,7 @@ macro_rules! relative_products {
     )*};
 }
 
-relative_products!(much, recorded);
+relative_products!(little, much, recorded);
 
 /// Small integers: every order of additions gives the same sum.
 fn arguments(length: usize) -> (Tensor<f32, 1>, Tensor<f32, 2>) {
@@ -163,7 +163,7 @@ fn prepared_shapes_have_their_own_versions_at_once() {
     assert_eq!(current(kernel, 2), Some(Source::Default), "the other shape is prepared nevertheless");
 }
 
-/// The CPU, with a compiler that panics when it is told to, and waits beside calls while a test holds it.
+/// The CPU with another compiler. The compiler panics if `panics` is set. On the background thread, it waits for `held`.
 struct Unlucky {
     cpu: Arc<dyn Device>,
     panics: AtomicBool,
@@ -280,22 +280,37 @@ fn calls_that_have_taken_long_do_not_wait_for_the_thread_beside_them() {
     background::finish();
 }
 
+/// Calls a kernel of `relative_products` on a device, compares the result with the expected one, and gives the source of its schedule.
+fn source_of_first_call(device: DeviceId, kernel: &Kernel, size: usize) -> Option<Source> {
+    let matrix = |number: &dyn Fn(usize, usize) -> usize| -> Vec<f32> {
+        let places = (0..size).flat_map(|row| (0..size).map(move |column| (row, column)));
+        places.map(|(row, column)| number(row, column) as f32).collect()
+    };
+    let a = bytes(&matrix(&|m, k| (m + k) % 2));
+    let b = bytes(&matrix(&|k, n| n * n % 5 * (k % 2)));
+    let mut y = vec![0; a.len()];
+    let mut buffers = [BufferArgument::Read(&a), BufferArgument::Read(&b), BufferArgument::Write(&mut y)];
+    let dims = [size as i64; 3];
+    kernel.run_on(device, &dims, &[], &mut buffers).expect("it can be called");
+    // An odd row has ones where `b` has zeros alone; an even one meets each column's number as often as there are odd rows of `b`.
+    let product = matrix(&|m, n| (1 - m % 2) * (n * n % 5) * (size / 2));
+    let rows = product.chunks(size);
+    let expected: Vec<f32> = rows.flat_map(|row| row.iter().map(|number| number - row[2])).collect();
+    assert_eq!(y, bytes(&expected), "{size}");
+    kernel.current_source_on(device, &dims)
+}
+
 #[test]
 fn a_call_of_much_work_begins_with_its_own_version() {
     let _alone = alone();
     background::set_enabled(true);
-    for (size, expected) in [(4, Source::Symbolic), (800, Source::Default)] {
-        let a = Tensor::from_fn([size, size], |[m, k]| ((m + k) % 2) as f32).expect("it is small");
-        let b = Tensor::from_fn([size, size], |[k, n]| ((n * n) % 5 * (k % 2)) as f32).expect("it is small");
-        let y = much(&a, &b).expect("it fits");
-        let dims = much::kernel().dims().iter().map(|_| size as i64).collect::<Vec<_>>();
-        assert_eq!(much::kernel().current_source(&dims), Some(expected), "{size}");
-        // An odd row has ones where `b` has zeros alone; an even one meets each column's number as often as there are odd rows of `b`.
-        let number = |m: usize, n: usize| ((1 - m % 2) * (n * n % 5) * size / 2) as f32;
-        let expected = |m: usize, n: usize| number(m, n) - number(m, 2);
-        let mut places = (0..size).flat_map(|m| (0..size).map(move |n| (m, n)));
-        assert!(places.all(|(m, n)| y[[m, n]] == expected(m, n)), "{size}");
-    }
+    let device = Unlucky::new();
+    let id = devices::add("held for much work", Arc::clone(&device) as Arc<dyn Device>);
+    let held = device.held.lock().unwrap_or_else(PoisonError::into_inner);
+    // Neither kernel has a version yet, so that the number of points alone decides.
+    assert_eq!(source_of_first_call(id, little::kernel(), 4), Some(Source::Symbolic));
+    assert_eq!(source_of_first_call(id, much::kernel(), 800), Some(Source::Default));
+    drop(held);
     background::finish();
 }
 
@@ -324,17 +339,10 @@ fn a_first_call_does_not_wait_for_the_comparison_with_a_record() {
     let device = Unlucky::new();
     let id = devices::add("held for a record", Arc::clone(&device) as Arc<dyn Device>);
     let held = device.held.lock().unwrap_or_else(PoisonError::into_inner);
-    let ones = bytes(&[1.0; SIZE * SIZE]);
-    let mut y = bytes(&[1.0; SIZE * SIZE]);
-    let mut buffers =
-        [BufferArgument::Read(&ones), BufferArgument::Read(&ones), BufferArgument::Write(&mut y)];
-    let dims = [SIZE as i64; 3];
-    kernel.run_on(id, &dims, &[], &mut buffers).expect("it can be called");
-    assert_eq!(y, bytes(&[0.0; SIZE * SIZE]));
-    assert_eq!(kernel.current_source_on(id, &dims), Some(Source::Symbolic));
+    assert_eq!(source_of_first_call(id, kernel, SIZE), Some(Source::Symbolic));
     drop(held);
     background::finish();
-    let source = kernel.current_source_on(id, &dims).expect("it was called");
+    let source = kernel.current_source_on(id, &[SIZE as i64; 3]).expect("it was called");
     assert!(matches!(source, Source::Nearest { .. } | Source::Default), "{source}");
 }
 
