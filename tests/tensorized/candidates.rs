@@ -7,7 +7,7 @@ use tilewright_core::analysis::block::loads;
 use tilewright_core::device::{Arguments, BufferArgument, Device};
 use tilewright_core::index::Index;
 use tilewright_core::interp::{Interpreter, Options};
-use tilewright_core::intrinsic::{MAX_VECTOR_OUTPUTS, marked_outputs};
+use tilewright_core::intrinsic::computes_tile;
 use tilewright_core::lower::{LowerOptions, lower, split_constants};
 use tilewright_core::program::{Buffer, Program};
 use tilewright_core::stmt::{Stmt, Symbol};
@@ -83,7 +83,7 @@ fn tiles(program: &Program, target: &Target) -> Vec<bool> {
     let mut tiles = Vec::new();
     for_each_stmt(&program.body, &mut |stmt| {
         if let Stmt::Intrinsic(marked) = stmt
-            && marked_outputs(marked) > MAX_VECTOR_OUTPUTS
+            && computes_tile(marked)
         {
             let known = target.descriptions().get(&marked.name).expect("it is described");
             tiles.push(known.matches(program, stmt).is_some());

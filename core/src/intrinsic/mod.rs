@@ -38,7 +38,7 @@ mod tests;
 pub use fragment::{FragmentLayout, LayoutError, TileBit};
 pub use mapping::{MappedOperand, Mapping};
 pub use matching::{Match, Operand};
-pub use set::{IntrinsicSet, marked_outputs, marked_store};
+pub use set::{IntrinsicSet, computes_tile, marked_outputs, marked_store};
 
 use crate::analysis::block::{all_loads, single_store};
 use crate::analysis::scope::{blocks, loops_around};

@@ -103,10 +103,15 @@ pub fn marked_outputs(marked: &Intrinsic) -> i64 {
     loops.into_iter().filter(|(var, _)| is_place(*var)).map(|(_, extent)| extent).product()
 }
 
+/// Whether a marked statement updates more elements than a vector has: a tile, in registers of its own.
+pub fn computes_tile(marked: &Intrinsic) -> bool {
+    marked_outputs(marked) > MAX_VECTOR_OUTPUTS
+}
+
 /// The store of a marked statement that updates its elements in vector registers.
 pub fn marked_store(marked: &Intrinsic) -> Option<&Store> {
     let (_, store) = loops_and_store(marked)?;
-    (marked_outputs(marked) <= MAX_VECTOR_OUTPUTS).then_some(store)
+    (!computes_tile(marked)).then_some(store)
 }
 
 #[cfg(test)]

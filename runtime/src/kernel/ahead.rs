@@ -7,7 +7,7 @@
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::{mem, thread};
+use std::thread;
 
 use super::Kernel;
 use super::compile::Version;
@@ -109,12 +109,14 @@ impl Kernel {
     }
 }
 
-/// An attempt to make the own version of an entry. One that is dropped has panicked.
+/// An attempt to make the own version of an entry. No call repeats one that panics.
 struct Attempt<'e>(&'e Entry);
 
 impl Drop for Attempt<'_> {
     fn drop(&mut self) {
-        self.0.is_given_up.store(true, Ordering::Relaxed);
+        if thread::panicking() {
+            self.0.is_given_up.store(true, Ordering::Relaxed);
+        }
     }
 }
 
@@ -152,10 +154,8 @@ impl State {
         let begin = || {
             let (entry, own_dims) = (Arc::clone(entry), dims.to_vec());
             self.beside(Priority::Ordinary, dims, at, move |state| {
-                let attempt = Attempt(&entry);
-                let made = state.own(&entry, &own_dims, at).map(drop);
-                mem::forget(attempt);
-                made
+                let _attempt = Attempt(&entry);
+                state.own(&entry, &own_dims, at).map(drop)
             });
             Arc::clone(&version)
         };

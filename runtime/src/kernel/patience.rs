@@ -6,7 +6,7 @@
 //! points, begins with its own version.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::state::State;
 use super::versions::Entry;
@@ -21,23 +21,23 @@ const NS_OF_POINT: f64 = 0.25;
 /// How long it takes to make a version of a kernel.
 #[derive(Default)]
 pub(super) struct Cost {
-    /// That of the last one; 0 at first.
-    last_ns: AtomicU64,
+    /// That of the one that took longest; 0 at first. Code that shapes share is found in no time, and the next shape may need code of its own.
+    longest_ns: AtomicU64,
 }
 
 impl Cost {
     /// Makes a version, and keeps how long that takes.
     pub(super) fn measure<T>(&self, make: impl FnOnce() -> T) -> T {
-        let start = std::time::Instant::now();
+        let start = Instant::now();
         let made = make();
-        self.last_ns.store(nanoseconds(start.elapsed()).max(1), Ordering::Relaxed);
+        self.longest_ns.fetch_max(nanoseconds(start.elapsed()).max(1), Ordering::Relaxed);
         made
     }
 
     fn ns(&self) -> u64 {
-        match self.last_ns.load(Ordering::Relaxed) {
+        match self.longest_ns.load(Ordering::Relaxed) {
             0 => nanoseconds(UNKNOWN_COST),
-            last => last,
+            longest => longest,
         }
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tilewright_core::analysis::scope::{blocks, loops_around};
 use tilewright_core::annotation::UNROLL_FACTOR;
-use tilewright_core::intrinsic::{MAX_VECTOR_OUTPUTS, marked_outputs};
+use tilewright_core::intrinsic::computes_tile;
 use tilewright_core::program::Program;
 use tilewright_core::schedule::ScheduleError;
 use tilewright_core::stmt::{Block, For, IterKind, LoopKind, Stmt};
@@ -23,7 +23,7 @@ const MAX_TILES: i64 = 6;
 /// no tiles.
 pub(crate) fn sums_in_tiles(path: &[&Arc<For>], block: &Block) -> Option<i64> {
     let Stmt::Intrinsic(marked) = &block.body else { return None };
-    if marked_outputs(marked) <= MAX_VECTOR_OUTPUTS {
+    if !computes_tile(marked) {
         return None;
     }
     let reduces = |node: &For| {
@@ -39,8 +39,7 @@ pub(crate) fn sums_in_tiles(path: &[&Arc<For>], block: &Block) -> Option<i64> {
 /// into it. Lowering copies such operands to buffers where an instruction takes vectors, and computes a tile's products one by one.
 fn has_lost_tiles(program: &Program, cpu: &CpuTarget, block: &Block) -> bool {
     let Stmt::Intrinsic(marked) = &block.body else { return false };
-    let is_tile = marked_outputs(marked) > MAX_VECTOR_OUTPUTS;
-    is_tile
+    computes_tile(marked)
         && cpu
             .descriptions
             .get(&marked.name)

@@ -73,8 +73,8 @@ struct Builder<'a> {
     variables: FxHashMap<VarId, Binding>,
     ranges: Ranges,
     register_buffers: FxHashMap<BufferId, RegisterBuffer>,
-    /// For each intermediate of the leaf, the number of scopes around its allocation.
-    allocated: FxHashMap<BufferId, usize>,
+    /// The intermediates of the leaf that are allocated around the current statement.
+    allocated: FxHashSet<BufferId>,
     /// The sums that are in tile registers while the loop around runs.
     sums: Vec<Sum>,
     /// Expressions computed in the current statement.
@@ -123,7 +123,7 @@ pub(super) fn build(
         variables: constants.collect(),
         ranges: around.ranges.clone(),
         register_buffers: FxHashMap::default(),
-        allocated: FxHashMap::default(),
+        allocated: FxHashSet::default(),
         sums: Vec::new(),
         memos: vec![FxHashMap::default()],
         statement: None,

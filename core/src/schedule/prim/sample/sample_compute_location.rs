@@ -6,7 +6,7 @@ use crate::analysis::block::complete_store;
 use crate::analysis::scope::{consumers, loops_around};
 use crate::expr::ExprKind;
 use crate::ids::LoopId;
-use crate::intrinsic::{MAX_VECTOR_OUTPUTS, marked_outputs};
+use crate::intrinsic::computes_tile;
 use crate::program::Program;
 use crate::schedule::argument::{Argument, ArgumentVisitor};
 use crate::schedule::check::inline::check_inline;
@@ -121,13 +121,11 @@ pub(crate) fn compute_locations(program: &Program, block: &Block) -> Vec<Locatio
 
 /// Whether a block can be inlined, and all its consumers remain what they are marked as: no instruction reads a tile under a condition.
 fn can_inline(program: &Program, block: &Block) -> bool {
-    let computes_tiles = |consumer: &&Arc<Block>| match &consumer.body {
-        Stmt::Intrinsic(marked) => marked_outputs(marked) > MAX_VECTOR_OUTPUTS,
-        _ => false,
-    };
+    let is_tile =
+        |consumer: &&Arc<Block>| matches!(&consumer.body, Stmt::Intrinsic(marked) if computes_tile(marked));
     let is_copy =
         || complete_store(block).is_some_and(|store| matches!(store.value.kind(), ExprKind::Load(..)));
-    check_inline(program, block).is_ok() && (is_copy() || !consumers(program, block).iter().any(computes_tiles))
+    check_inline(program, block).is_ok() && (is_copy() || !consumers(program, block).iter().any(is_tile))
 }
 
 /// Whether a block copies where a condition holds, and is constant elsewhere.

@@ -71,7 +71,7 @@ impl Builder<'_> {
     /// not worth it: the access stays in its line, a loop inside goes through the line in small steps, or the next run of the
     /// loop touches the same lines again.
     fn later(&self, buffer: BufferId, index: &Index, ahead: PrefetchedLoop) -> Option<(Index, Option<i64>)> {
-        if self.allocated.contains_key(&buffer) {
+        if self.allocated.contains(&buffer) {
             return None;
         }
         let size = self.program.buffer(buffer).dtype.bytes() as i64;

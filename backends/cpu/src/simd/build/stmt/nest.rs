@@ -112,7 +112,7 @@ impl Builder<'_> {
         if let Some(tile) = self.register_buffer_of(node) {
             self.register_buffers.insert(node.buffer, tile);
         }
-        self.allocated.insert(node.buffer, self.scopes.len());
+        self.allocated.insert(node.buffer);
         let result = self.stmt(&node.body);
         self.allocated.remove(&node.buffer);
         self.register_buffers.remove(&node.buffer);
