@@ -67,6 +67,9 @@ pub(crate) struct ModelPack {
     /// A named extent of inputs and the sizes that the model was tuned for, as for `tune`; sizes between two of them share code
     #[arg(long = "bucket", value_name = "NAME=SIZES")]
     pub(crate) buckets: Vec<Bucket>,
+    /// The accuracy of products that the model was tuned with, as for `tune`
+    #[arg(long, value_name = "ERROR")]
+    pub(crate) accuracy: Option<f64>,
     /// The folder, which is created, or holds a packed model that is replaced
     #[arg(long, value_name = "FOLDER")]
     pub(crate) output: PathBuf,
@@ -89,6 +92,9 @@ pub(crate) struct ModelCall {
     /// A file or directory of tuning records to use
     #[arg(long, value_name = "PATH")]
     pub(crate) records: Option<PathBuf>,
+    /// How far each product of `f32` may be off, relative to itself, where that is faster: `1e-4`. Without it, products are those of `f32`
+    #[arg(long, value_name = "ERROR")]
+    pub(crate) accuracy: Option<f64>,
 }
 
 /// Runs a model once
@@ -152,6 +158,9 @@ pub(crate) struct ModelTune {
     /// Measurements or time: `500`, `90s`, `10min`; 64 measurements for each kernel without it
     #[arg(long, value_name = "BUDGET")]
     pub(crate) budget: Option<Budget>,
+    /// How far each product of `f32` may be off, relative to itself, where that is faster: `1e-4`. Without it, products are those of `f32`
+    #[arg(long, value_name = "ERROR")]
+    pub(crate) accuracy: Option<f64>,
     /// The directory of the records
     #[arg(long, value_name = "DIR", default_value = "tuned")]
     pub(crate) records: PathBuf,

@@ -29,6 +29,14 @@ pub enum Error {
         /// Why.
         reason: String,
     },
+    /// The accuracy of products cannot be set.
+    #[error("accuracy {relative}: {reason}")]
+    Accuracy {
+        /// The accuracy that was asked for.
+        relative: f64,
+        /// Why.
+        reason: &'static str,
+    },
     /// No elements can be made up for an input.
     #[error("no elements can be made up for input `{name}`: {reason}")]
     StandIn {

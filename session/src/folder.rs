@@ -2,7 +2,7 @@
 //!
 //! | file | holds |
 //! |---|---|
-//! | `manifest.json` | the version of this form, and the names of the other two |
+//! | `manifest.json` | the version of this form, the names of the other two, buckets and accuracy |
 //! | `model.onnx` | the model, with the files that its tensors lie in beside it |
 //! | `records` | tuning records; those of other programs or machines do not count |
 
@@ -37,15 +37,23 @@ struct Manifest {
     /// The sizes that the model is tuned for, by the names of extents.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     buckets: BTreeMap<String, Vec<usize>>,
+    /// How exactly products are formed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    accuracy: Option<f64>,
 }
 
-/// Copies a model and the files that its tensors lie in to a folder, and writes a manifest, which names buckets, too. Gives the directory in the folder that
-/// records belong into, which does not exist yet.
+/// Copies a model and the files that its tensors lie in to a folder, and writes a manifest, which names buckets and [the accuracy](Model::with_accuracy), too. Gives
+/// the directory in the folder that records belong into, which does not exist yet.
 ///
 /// # Errors
-/// When the model cannot be loaded, a bucket does not suit it, one of its files is missing or lies outside of its folder, or the folder holds anything
+/// When the model cannot be loaded, a bucket or the accuracy does not suit it, one of its files is missing or lies outside of its folder, or the folder holds anything
 /// but a model that was packed before. The folder is unchanged then.
-pub fn pack(model: &Path, buckets: &[Bucket], folder: &Path) -> Result<PathBuf, Error> {
+pub fn pack(
+    model: &Path,
+    buckets: &[Bucket],
+    accuracy: Option<f64>,
+    folder: &Path,
+) -> Result<PathBuf, Error> {
     let fail = |path: &Path, reason: String| Error::Folder { path: path.to_owned(), reason };
     let io = |path: &Path| {
         let path = path.to_owned();
@@ -59,7 +67,7 @@ pub fn pack(model: &Path, buckets: &[Bucket], folder: &Path) -> Result<PathBuf, 
         let reason = format!("the model names `{}` for its tensors; rename it", relative.display());
         return Err(fail(model, reason));
     }
-    drop(Model::load_file(model)?.with_buckets(buckets)?);
+    drop(tuned_for(Model::load_file(model)?, buckets, accuracy)?);
     clear(folder)?;
     fs::create_dir_all(folder).map_err(io(folder))?;
     for (relative, path) in files {
@@ -75,10 +83,20 @@ pub fn pack(model: &Path, buckets: &[Bucket], folder: &Path) -> Result<PathBuf, 
         model: MODEL.to_owned(),
         records: Some(RECORDS.to_owned()),
         buckets: buckets.iter().map(|bucket| (bucket.name.clone(), bucket.bounds.clone())).collect(),
+        accuracy,
     };
     let text = serde_json::to_string_pretty(&manifest).expect("a manifest has no keys that are no text");
     fs::write(folder.join(MANIFEST), text + "\n").map_err(io(&folder.join(MANIFEST)))?;
     Ok(folder.join(RECORDS))
+}
+
+/// A model with the buckets and the accuracy that its records are for.
+fn tuned_for(model: Model, buckets: &[Bucket], accuracy: Option<f64>) -> Result<Model, Error> {
+    let model = model.with_buckets(buckets)?;
+    match accuracy {
+        Some(relative) => model.with_accuracy(relative),
+        None => Ok(model),
+    }
 }
 
 /// Removes the manifest and the records of a model that was packed into a folder before.
@@ -127,7 +145,7 @@ pub(crate) fn load(folder: &Path) -> Result<Model, Error> {
     let manifest = read(folder)?;
     let buckets = manifest.buckets.into_iter().map(|(name, bounds)| Bucket { name, bounds });
     let buckets: Vec<Bucket> = buckets.collect();
-    let model = Model::load_file(&folder.join(&manifest.model))?.with_buckets(&buckets)?;
+    let model = tuned_for(Model::load_file(&folder.join(&manifest.model))?, &buckets, manifest.accuracy)?;
     let records = manifest.records.map(|records| folder.join(records));
     if let Some(records) = records.filter(|records| records.exists()) {
         match tilewright_runtime::records::use_records(&records) {

@@ -6,6 +6,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rustc_hash::FxHashMap;
+use tilewright_core::accuracy::Accuracy;
 use tilewright_graph::ir::ValueId;
 use tilewright_graph::legalise::{Legalised, Order, Signature};
 use tilewright_graph::symbolic::SymInt;
@@ -52,15 +53,30 @@ const MOST_FORMS: usize = 8;
 /// The forms of one group.
 type Kept = Vec<(Form, Arc<Legalised>)>;
 
-/// The forms of a model, by the numbers of calls of groups and their first outputs.
+/// The forms of a model.
 #[derive(Default)]
-pub(crate) struct Forms(Mutex<FxHashMap<(usize, ValueId), Kept>>);
+pub(crate) struct Forms {
+    /// How exactly their programs form products.
+    accuracy: Option<Accuracy>,
+    /// The forms by the numbers of calls of groups and their first outputs.
+    kept: Mutex<FxHashMap<(usize, ValueId), Kept>>,
+}
 
 impl Forms {
+    /// No forms yet, of programs with an accuracy.
+    pub(crate) fn of(accuracy: Accuracy) -> Self {
+        Forms { accuracy: Some(accuracy), ..Forms::default() }
+    }
+
+    /// How exactly programs form products; without it, as `f32` does.
+    pub(crate) fn accuracy(&self) -> Option<Accuracy> {
+        self.accuracy
+    }
+
     /// The program that was made before for the same form, if it is the same for these sizes. `size` gives the value of an integer over
     /// the dimensions.
     pub(crate) fn find(&self, form: &Form, size: &dyn Fn(&SymInt) -> Option<i64>) -> Option<Arc<Legalised>> {
-        let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         let decides_alike =
             |made: &Legalised| made.decided_by.iter().all(|(integer, value)| size(integer) == Some(*value));
         let found = kept
@@ -72,7 +88,7 @@ impl Forms {
 
     /// Keeps a program.
     pub(crate) fn keep(&self, form: Form, made: &Arc<Legalised>) {
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         let own = kept.entry((form.calls, form.output)).or_default();
         if own.len() >= MOST_FORMS {
             own.remove(0);

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 use rustc_hash::FxHashMap;
+use tilewright_core::accuracy::Accuracy;
 use tilewright_core::device::BufferArgument;
 use tilewright_core::tensor::{AnyTensor, Loaded, SharedBytes, SourceError, StoredBytes};
 use tilewright_graph::fuse::{Group, groups};
@@ -240,6 +241,46 @@ impl Model {
     /// The sizes of named extents that the model is tuned for.
     pub fn buckets(&self) -> Vec<Bucket> {
         self.graph.buckets.list()
+    }
+
+    /// Lets products of `f32` be formed less exactly where that is faster: each may be off by `relative` times itself, so that a sum is off by that much of
+    /// the sum of its terms' magnitudes, besides what adding up in `f32` loses. This comes before the first session. Records of tuning count for the
+    /// accuracy at which they were made.
+    ///
+    /// | from | a product may be |
+    /// |---|---|
+    /// | 0 | nine products of `bf16` pieces |
+    /// | 6e-8 | six products of `bf16` pieces: as exact as a rounded product of `f32` |
+    /// | 3.1e-5 | three products of `bf16` pieces |
+    /// | 9.8e-4 | one of factors with eleven binary digits (`tf32`), on GPUs |
+    /// | 7.9e-3 | one of factors rounded to `bf16` |
+    ///
+    /// CPUs use pieces where they have instructions for tiles or pairs of `bf16` that are faster than `f32`; see [`tilewright_core::accuracy`] for the
+    /// bounds. Without an accuracy, products are those of `f32`.
+    ///
+    /// ```no_run
+    /// # use tilewright_session::{Error, Model, Session};
+    /// let model = Model::load("classifier.onnx")?.with_accuracy(1e-4)?;
+    /// let mut session = Session::new(&model);
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Accuracy`] when it is not at least 0 and less than 1, or the model is in use already.
+    pub fn with_accuracy(mut self, relative: f64) -> Result<Self, Error> {
+        let refuse = |reason| Error::Accuracy { relative, reason };
+        let accuracy = Accuracy::new(relative);
+        let accuracy = accuracy.ok_or_else(|| refuse("expected a number of at least 0 and less than 1"))?;
+        let graph = Arc::get_mut(&mut self.graph);
+        let graph =
+            graph.ok_or_else(|| refuse("the model has sessions or clones already: it comes before them"))?;
+        graph.forms = Forms::of(accuracy);
+        Ok(self)
+    }
+
+    /// How far each product of `f32` may be off, relative to itself, if that was set.
+    pub fn accuracy(&self) -> Option<f64> {
+        self.graph.forms.accuracy().map(Accuracy::relative)
     }
 
     /// The properties of the model.

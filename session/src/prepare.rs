@@ -198,6 +198,7 @@ impl Preparation<'_> {
                     dims: dims.dims.clone(),
                     order: own.order.clone(),
                     placed: own.placed.clone(),
+                    accuracy: self.forms.accuracy(),
                 })?);
                 // Without dimensions, it serves these sizes alone, and their plan keeps it.
                 if symbolic {

@@ -67,12 +67,12 @@ fn a_packed_model_names_its_buckets() {
     let exported = onnx::Model::of_function(&network(), &onnx::Labels::default()).unwrap();
     std::fs::write(&file, exported.to_bytes().unwrap()).unwrap();
     let buckets = buckets(&["B=1,2", "S=4..16/4"]);
-    pack(&file, &buckets, &folder).unwrap();
+    pack(&file, &buckets, None, &folder).unwrap();
     assert_eq!(Model::load(&folder).unwrap().buckets(), buckets);
-    pack(&file, &[], &folder).unwrap();
+    pack(&file, &[], None, &folder).unwrap();
     assert_eq!(Model::load(&folder).unwrap().buckets(), []);
     let unknown = [Bucket { name: "Z".to_owned(), bounds: vec![1] }];
-    let error = pack(&file, &unknown, &folder).unwrap_err().to_string();
+    let error = pack(&file, &unknown, None, &folder).unwrap_err().to_string();
     assert!(error.contains("bucket `Z`"), "{error}");
     assert_eq!(Model::load(&folder).unwrap().buckets(), []);
     // A manifest may be written by hand.

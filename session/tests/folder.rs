@@ -78,7 +78,7 @@ fn a_packed_model_brings_its_files() {
     let outer = tempfile::tempdir().unwrap();
     let (source, folder) = (outer.path().join("source"), outer.path().join("packed"));
     write_model(&source);
-    let records = pack(&source.join("sum.onnx"), &[], &folder).unwrap();
+    let records = pack(&source.join("sum.onnx"), &[], None, &folder).unwrap();
     // Records that cannot be read, or are of other programs, change nothing.
     fs::create_dir(&records).unwrap();
     fs::write(records.join("foreign.jsonl"), "{\"version\": 1, \"kernel\": \n").unwrap();
@@ -86,9 +86,24 @@ fn a_packed_model_brings_its_files() {
     assert_eq!(sums(&Model::load(&folder).unwrap()), [1.5, 2.5, 3.5]);
     // It can be packed again in place of what was there.
     write_model(&source);
-    let again = pack(&source.join("sum.onnx"), &[], &folder).unwrap();
+    let again = pack(&source.join("sum.onnx"), &[], None, &folder).unwrap();
     assert!(!again.exists(), "the records of the earlier model are gone");
     assert_eq!(sums(&Model::load(&folder).unwrap()), [1.5, 2.5, 3.5]);
+}
+
+#[test]
+fn a_packed_model_keeps_its_accuracy() {
+    let outer = tempfile::tempdir().unwrap();
+    let (source, folder) = (outer.path().join("source"), outer.path().join("packed"));
+    write_model(&source);
+    let model = source.join("sum.onnx");
+    pack(&model, &[], Some(1e-4), &folder).unwrap();
+    assert_eq!(Model::load(&folder).unwrap().accuracy(), Some(1e-4));
+    pack(&model, &[], None, &folder).unwrap();
+    assert_eq!(Model::load(&folder).unwrap().accuracy(), None);
+    let error = pack(&model, &[], Some(2.0), &folder).unwrap_err().to_string();
+    assert!(error.contains("accuracy 2"), "{error}");
+    assert_eq!(sums(&Model::load(&folder).unwrap()), [1.5, 2.5, 3.5], "the folder is unchanged");
 }
 
 #[test]
@@ -97,11 +112,11 @@ fn what_cannot_be_packed_changes_no_folder() {
     let (source, folder) = (outer.path().join("source"), outer.path().join("packed"));
     write_model(&source);
     let model = source.join("sum.onnx");
-    let records = pack(&model, &[], &folder).unwrap();
+    let records = pack(&model, &[], None, &folder).unwrap();
     fs::create_dir(&records).unwrap();
     let bucket: Bucket = "S=1,2".parse().unwrap();
     for folder in [&folder, &outer.path().join("other")] {
-        let error = pack(&model, std::slice::from_ref(&bucket), folder).unwrap_err().to_string();
+        let error = pack(&model, std::slice::from_ref(&bucket), None, folder).unwrap_err().to_string();
         assert!(error.contains("`S`"), "{error}");
     }
     assert!(records.exists(), "an earlier model keeps its records");
@@ -115,9 +130,9 @@ fn folders_that_are_no_models_are_refused() {
     let (source, folder) = (outer.path().join("source"), outer.path().join("packed"));
     write_model(&source);
     assert!(refusal(&source).contains("manifest.json cannot be read"));
-    let error = pack(&source.join("sum.onnx"), &[], &source).unwrap_err().to_string();
+    let error = pack(&source.join("sum.onnx"), &[], None, &source).unwrap_err().to_string();
     assert!(error.contains("other files than a packed model"), "{error}");
-    pack(&source.join("sum.onnx"), &[], &folder).unwrap();
+    pack(&source.join("sum.onnx"), &[], None, &folder).unwrap();
     let manifest = folder.join("manifest.json");
     for (text, reason) in [
         ("{", "malformed"),
@@ -131,6 +146,7 @@ fn folders_that_are_no_models_are_refused() {
     }
     fs::write(source.join("weights/w.bin"), "").unwrap();
     fs::remove_file(source.join("weights/w.bin")).unwrap();
-    let error = pack(&source.join("sum.onnx"), &[], &outer.path().join("other")).unwrap_err().to_string();
+    let error =
+        pack(&source.join("sum.onnx"), &[], None, &outer.path().join("other")).unwrap_err().to_string();
     assert!(error.contains("`w`") && error.contains("weights/w.bin"), "{error}");
 }

@@ -1,7 +1,7 @@
 //! The inputs and outputs of a model, and what its passes made of it.
 
 use serde_json::{Map, Value, json};
-use tilewright_session::{Bucket, Info, Port, StaysFloat};
+use tilewright_session::{Model, Port, StaysFloat};
 
 use crate::Outcome;
 use crate::arguments::ModelInfo;
@@ -9,11 +9,11 @@ use crate::model::load;
 
 pub(super) fn run(options: &ModelInfo) -> Outcome {
     let model = load(&options.model)?;
-    let (info, buckets) = (model.info(), model.buckets());
-    if options.json { Ok(format!("{:#}\n", object(info, &buckets))) } else { Ok(text(info, &buckets)) }
+    if options.json { Ok(format!("{:#}\n", object(&model))) } else { Ok(text(&model)) }
 }
 
-fn object(info: &Info, buckets: &[Bucket]) -> Value {
+fn object(model: &Model) -> Value {
+    let (info, buckets) = (model.info(), model.buckets());
     let ports = |ports: &[Port]| -> Vec<Value> {
         ports.iter().map(|port| json!({ "name": port.name, "type": port.ty.to_string() })).collect()
     };
@@ -24,6 +24,7 @@ fn object(info: &Info, buckets: &[Bucket]) -> Value {
         "inputs": ports(&info.inputs),
         "outputs": ports(&info.outputs),
         "buckets": buckets.iter().map(|bucket| (bucket.name.clone(), json!(bucket.bounds))).collect::<Map<_, _>>(),
+        "accuracy": model.accuracy(),
         "metadata": info.metadata,
         "warnings": info.warnings,
         "imported_calls": info.imported_bindings,
@@ -33,13 +34,17 @@ fn object(info: &Info, buckets: &[Bucket]) -> Value {
     })
 }
 
-fn text(info: &Info, buckets: &[Bucket]) -> String {
+fn text(model: &Model) -> String {
+    let (info, buckets) = (model.info(), model.buckets());
     let mut text = String::new();
     for (title, ports) in [("inputs", &info.inputs), ("outputs", &info.outputs)] {
         text += &format!("{title}:\n");
         ports.iter().for_each(|port| text += &format!("  {}: {}\n", port.name, port.ty));
     }
     buckets.iter().for_each(|bucket| text += &format!("bucket {bucket}\n"));
+    if let Some(accuracy) = model.accuracy() {
+        text += &format!("products may be off by {accuracy:e} of themselves\n");
+    }
     text += &format!("{} calls as imported, {} after all passes\n", info.imported_bindings, info.bindings);
     if info.integer_products > 0 || !info.stays_float.is_empty() {
         let floats = info.stays_float.len();

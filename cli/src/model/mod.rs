@@ -36,6 +36,14 @@ fn load(path: &std::path::Path) -> Result<Model, Failure> {
     Model::load(path).map_err(|error| Failure::new(format!("{}: {error}", path.display())))
 }
 
+/// A model with the accuracy that the arguments give, if they do.
+fn with_accuracy(model: Model, accuracy: Option<f64>) -> Result<Model, Failure> {
+    match accuracy {
+        Some(relative) => model.with_accuracy(relative).map_err(Failure::new),
+        None => Ok(model),
+    }
+}
+
 /// Reads the inputs of a call.
 fn read(inputs: &[Input]) -> Result<Vec<(String, HostTensor)>, Failure> {
     let read = |input: &Input| {
@@ -71,7 +79,8 @@ impl Opened {
             }
         }
         let device = open(&call.device)?;
-        Ok(Opened { model: load(&call.model)?, inputs: read(&call.inputs)?, device })
+        let model = with_accuracy(load(&call.model)?, call.accuracy)?;
+        Ok(Opened { model, inputs: read(&call.inputs)?, device })
     }
 
     fn session(&self) -> Session {

@@ -13,7 +13,7 @@ use crate::{Failure, Outcome};
 pub(super) fn run(options: &ModelPack) -> Outcome {
     let given: Vec<Database> = options.records.iter().map(|path| open(path)).collect::<Result<_, _>>()?;
     let folder = &options.output;
-    let place = pack(&options.model, &options.buckets, folder).map_err(Failure::new)?;
+    let place = pack(&options.model, &options.buckets, options.accuracy, folder).map_err(Failure::new)?;
     let kept = if given.is_empty() { 0 } else { keep(&given, &place)? };
     Ok(format!(
         "packed `{}` into `{}`, with {}\n",

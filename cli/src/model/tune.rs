@@ -10,12 +10,13 @@ use tilewright_session::{HostTensor, KernelUse, Model, Session};
 
 use crate::arguments::ModelTune;
 use crate::model::shapes::combinations;
-use crate::model::{load, named, open, read, set_threads};
+use crate::model::{load, named, open, read, set_threads, with_accuracy};
 use crate::{Failure, Outcome};
 
 pub(super) fn run(options: &ModelTune) -> Outcome {
     set_threads(options.threads);
-    let (mut model, inputs) = (load(&options.model)?, read(&options.inputs)?);
+    let inputs = read(&options.inputs)?;
+    let mut model = with_accuracy(load(&options.model)?, options.accuracy)?;
     if !options.buckets.is_empty() {
         model = model.with_buckets(&options.buckets).map_err(Failure::new)?;
     }

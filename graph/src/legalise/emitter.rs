@@ -110,6 +110,9 @@ pub(crate) struct Emitter {
 impl Emitter {
     pub(super) fn new(name: &str, fusion: &Fusion<'_>, decisions: Decisions) -> Self {
         let mut builder = KernelBuilder::new(name);
+        if let Some(accuracy) = fusion.accuracy {
+            builder.accuracy(accuracy.relative());
+        }
         let dims = fusion
             .dims
             .iter()

@@ -61,6 +61,7 @@ mod window;
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
+use tilewright_core::accuracy::Accuracy;
 use tilewright_core::build::DefinitionErrors;
 use tilewright_core::program::Program;
 
@@ -150,6 +151,8 @@ pub struct Fusion<'a> {
     /// The distance of neighbours along each dimension of the first output, in elements, where its elements are not dense: it is a part of another
     /// tensor.
     pub placed: Option<Vec<SymInt>>,
+    /// How exactly products of `f32` are formed; without it, they are those of `f32`.
+    pub accuracy: Option<Accuracy>,
 }
 
 /// A tensor that a program reads.

@@ -142,6 +142,7 @@ fn check_given(
         dims: dims.clone(),
         order: Some(result_order(largest)),
         placed: None,
+        accuracy: None,
     };
     let legalised = legalise(&fusion).unwrap_or_else(|error| panic!("{name}: {error}"));
     let hosts: Vec<Option<Value>> =
@@ -545,6 +546,7 @@ fn calls_that_are_fused_become_one_program() {
         dims: Vec::new(),
         order: None,
         placed: None,
+        accuracy: None,
     };
     let legalised = legalise(&fusion).unwrap();
     assert_eq!(legalised.inputs, [id(0), id(1), id(2)].map(Argument::Value));

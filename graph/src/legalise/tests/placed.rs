@@ -132,6 +132,7 @@ fn followed(operator: &str, shape: &[SymInt], given: &[Vec<SymInt>], size: i64) 
         dims: vec![(Symbol::new("D"), size)],
         order: None,
         placed: None,
+        accuracy: None,
     };
     legalise(&fusion).unwrap_or_else(|error| panic!("{}: {error}", operator.name))
 }

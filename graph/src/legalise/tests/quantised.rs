@@ -232,6 +232,7 @@ fn program_of(name: &str, inputs: &[Given]) -> std::sync::Arc<Program> {
         dims: Vec::new(),
         order: None,
         placed: None,
+        accuracy: None,
     };
     legalise(&fusion).unwrap_or_else(|error| panic!("{name}: {error}")).program
 }

@@ -50,6 +50,7 @@ fn check_planes(
         dims: vec![(height.clone(), MADE_FOR[0] as i64), (width.clone(), MADE_FOR[1] as i64)],
         order: Some(order),
         placed: None,
+        accuracy: None,
     };
     let Ok(legalised) = legalise(&fusion) else { return 0 };
     let mut taken = 0;
