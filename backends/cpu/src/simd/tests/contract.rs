@@ -473,6 +473,43 @@ fn lanes_are_summed_in_registers() {
 }
 
 #[test]
+fn rows_that_end_inside_a_vector_are_summed_in_registers() {
+    let text = "kernel total(in x: f32[77], out y: f32[1]) {
+      buffer s: f32[64] local
+      buffer t: f32[32] local
+      buffer u: f32[16] local
+      buffer v: f32[8] local
+      buffer w: f32[4] local
+      alloc s { alloc t { alloc u { alloc v { alloc w {
+        s[lane<16>] = x[lane<16>] + select(index(lane<16>) < index(13), x[lane<16> + 64], 0.0)
+        s[lane<48> + 16] = x[lane<48> + 16]
+        t[lane<32>] = s[lane<32>] + s[lane<32> + 32]
+        u[lane<16>] = t[lane<16>] + t[lane<16> + 16]
+        v[lane<8>] = u[lane<8>] + u[lane<8> + 8]
+        w[lane<4>] = v[lane<4>] + v[lane<4> + 4]
+        y[0] = (w[0] + w[1]) + (w[2] + w[3])
+      } } } } }
+    }";
+    for extension in [VectorExtension::Avx2, VectorExtension::Avx512] {
+        let leaf = leaf_of(text, extension).unwrap_or_else(|refusal| panic!("{extension:?}: {refusal}"));
+        let stores = instructions(&leaf).iter().filter(|own| is_store(own)).count();
+        assert_eq!(stores, 1, "{extension:?}");
+    }
+}
+
+#[test]
+fn lanes_before_an_end_are_one_comparison_of_whole_vectors() {
+    let text = "kernel padded(in x: f32[64], out y: f32[128]) {
+      for i in 0..8 { y[i*16 + lane<16>] = select(index(i*16 + lane<16>) < index(61), x[i*8 + lane<16>], 0.0) }
+    }";
+    for (extension, vectors) in [(VectorExtension::Avx2, 2), (VectorExtension::Avx512, 1)] {
+        let leaf = leaf_of(text, extension).unwrap_or_else(|refusal| panic!("{extension:?}: {refusal}"));
+        let stores = innermost_loop(&instructions(&leaf)).into_iter().filter(|own| is_store(own)).count();
+        assert_eq!(stores, vectors, "{extension:?}");
+    }
+}
+
+#[test]
 fn a_mark_that_is_wrong_is_not_believed() {
     let text = dot_products("vpdpbusd", ["u8", "i8", "i32"], 1, 1, 16);
     let text = text.replace("acc[0 + i]\n", "1i32 + acc[0 + i]\n");

@@ -252,7 +252,7 @@ impl Builder<'_> {
     /// A comparison of indices that depends on the lane in the simplest way.
     pub(in crate::simd::build) fn as_bounds(&self, expr: &Expr) -> Option<Bounds> {
         let ExprKind::Binary(op, a, b) = expr.kind() else { return None };
-        if !self.has_mask_registers() || !op.is_comparison() {
+        if !op.is_comparison() {
             return None;
         }
         // a < b in each lane where the difference is negative.
@@ -284,10 +284,32 @@ impl Builder<'_> {
     /// The mask of such a comparison.
     pub(in crate::simd::build) fn lanes_within(&mut self, bounds: Bounds, group: Group) -> Outcome<Reg> {
         let first = bounds.first.offset(-i64::from(group.start));
+        if let Some(count) = first.as_constant() {
+            let all = u64::from(u32::MAX);
+            let bits = all >> (32 - count.clamp(0, 32));
+            let bits = if bounds.inverted { !bits } else { bits };
+            return Ok(self.mask_of_bits((bits & all) as u32, group.lanes));
+        }
         let count = self.index_register(&first)?;
-        let bits = self.general(GeneralOp::LowBits, [Operand::Reg(count)]);
-        let mask = self.mask_op(MaskOp::OfGeneral, [bits]);
+        let mask = if self.has_mask_registers() {
+            let bits = self.general(GeneralOp::LowBits, [Operand::Reg(count)]);
+            self.mask_op(MaskOp::OfGeneral, [bits])
+        } else {
+            self.lanes_below(count, group)?
+        };
         Ok(if bounds.inverted { self.not_mask(mask, group) } else { mask })
+    }
+
+    /// The mask of as many lanes as a general register says, without mask registers.
+    fn lanes_below(&mut self, count: Reg, group: Group) -> Outcome<Reg> {
+        // Lanes have 32 bits, and the count has 64.
+        let count = self.general(GeneralOp::Max, [Operand::Reg(count), Operand::Imm(0)]);
+        let count = self.general(GeneralOp::Min, [Operand::Reg(count), Operand::Imm(i64::from(group.lanes))]);
+        let width = group.width(Form::Bool);
+        let count = self.emit(Class::Vector, Op::BroadcastGeneral(4), width, [Operand::Reg(count)]);
+        let numbers: Vec<u8> = (0..group.lanes).flat_map(u32::to_le_bytes).collect();
+        let numbers = self.bytes_constant(&numbers);
+        self.vector(VectorOp::Greater32, width, [count, numbers])
     }
 }
 

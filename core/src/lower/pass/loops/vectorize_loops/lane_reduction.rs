@@ -7,13 +7,21 @@
 //!     c[i] = c[i] + (u[0] + u[1]) } }
 //! ```
 //!
-//! Each level has an intermediate of its own, which a backend can hold in one register: no store changes a part of one.
+//! Each level has an intermediate of its own, which a backend can hold in registers: stores begin at multiples of a vector. Where a row ends inside a
+//! vector, the lanes beyond its end combine a value with the neutral element.
+//!
+//! ```text
+//! vectorized for j in 0..77 { c[i] = c[i] + a[i, j] }
+//! alloc t {
+//!   t[lane<16>] = a[i, lane<16>] + select(lane<16> < 13, a[i, lane<16> + 64], 0)
+//!   t[lane<48> + 16] = a[i, lane<48> + 16] … }
+//! ```
 //!
 //! A schedule with such a loop requests another order of combination, as one with `rfactor` does.
 
 use std::sync::Arc;
 
-use crate::analysis::block::{loads_in, reduction_of};
+use crate::analysis::block::{Reducer, loads_in, reduction_of};
 use crate::expr::{BinaryOp, Expr, Indices};
 use crate::ids::{BufferId, VarId};
 use crate::index::Index;
@@ -40,8 +48,11 @@ pub(super) fn fold(node: &For, count: i64, program: &mut Program) -> Option<Stmt
     {
         return None;
     }
-    Some(Tree { op: reducer.op(), value, var: node.var }.stmt(store, count, program))
+    Some(Tree { reducer, value, var: node.var }.stmt(store, count, program))
 }
+
+/// The most bytes of a vector.
+const VECTOR_BYTES: i64 = 64;
 
 /// The largest power of two below a number of at least 2.
 fn power_below(count: i64) -> i64 {
@@ -49,7 +60,7 @@ fn power_below(count: i64) -> i64 {
 }
 
 struct Tree {
-    op: BinaryOp,
+    reducer: Reducer,
     /// The value that the reduction combines, by `var`.
     value: Expr,
     var: VarId,
@@ -59,26 +70,45 @@ impl Tree {
     fn stmt(&self, store: &Store, count: i64, program: &mut Program) -> Stmt {
         let (mut stmts, mut partials) = (Vec::new(), Vec::new());
         let mut width = power_below(count);
-        // The number of lanes that have two values yet.
-        let mut paired = count - width;
-        let mut halves = self.combined(self.values(0, paired), self.values(width, paired));
+        let mut pieces = self.first_level(width, count - width);
         while width > 1 {
             let partial = self.intermediate(width, program);
             partials.push(partial);
-            stmts.push(keep(partial, 0, paired, halves));
-            if paired < width {
-                let rest = width - paired;
-                stmts.push(keep(partial, paired, rest, self.values(paired, rest)));
-            }
+            stmts.extend(pieces.into_iter().map(|piece| piece.kept_in(partial)));
             width /= 2;
-            paired = width;
-            halves = self.combined(self.kept(partial, 0, width), self.kept(partial, width, width));
+            let halves = self.combined(self.kept(partial, 0, width), self.kept(partial, width, width));
+            pieces = vec![Piece { start: 0, count: width, value: halves }];
         }
+        let halves = pieces.swap_remove(0).value;
         let element = Expr::load(halves.dtype(), store.buffer, store.indices.iter().cloned());
         let value = self.combined(element, halves);
         stmts.push(Stmt::Store(Arc::new(Store { value, ..store.clone() })));
         let allocated = |body, buffer| Stmt::Alloc(Arc::new(Alloc { buffer, body }));
         partials.into_iter().rev().fold(Stmt::seq(stmts), allocated)
+    }
+
+    /// The lanes of the first level, `width` of them, of which the first `paired` combine two values each.
+    fn first_level(&self, width: i64, paired: i64) -> Vec<Piece> {
+        let vector = (VECTOR_BYTES / self.value.dtype().bytes() as i64).min(width);
+        let whole = paired / vector * vector;
+        let end = if whole < paired { whole + vector } else { whole };
+        let mut pieces = Vec::new();
+        if whole > 0 {
+            let value = self.combined(self.values(0, whole), self.values(width, whole));
+            pieces.push(Piece { start: 0, count: whole, value });
+        }
+        if whole < end {
+            let [lane, bound] = [places(whole, end - whole), Index::constant(paired)].map(Expr::index);
+            let is_paired = Expr::binary(BinaryOp::Lt, lane, bound);
+            let neutral = self.reducer.neutral(self.value.dtype());
+            let second = Expr::select(is_paired, self.values(width + whole, end - whole), neutral);
+            let value = self.combined(self.values(whole, end - whole), second);
+            pieces.push(Piece { start: whole, count: end - whole, value });
+        }
+        if end < width {
+            pieces.push(Piece { start: end, count: width - end, value: self.values(end, width - end) });
+        }
+        pieces
     }
 
     /// An intermediate of `elements` elements.
@@ -88,7 +118,7 @@ impl Tree {
     }
 
     fn combined(&self, left: Expr, right: Expr) -> Expr {
-        Expr::binary(self.op, left, right)
+        Expr::binary(self.reducer.op(), left, right)
     }
 
     /// The values from an offset on, one in each lane.
@@ -102,9 +132,18 @@ impl Tree {
     }
 }
 
-fn keep(partial: BufferId, start: i64, count: i64, value: Expr) -> Stmt {
-    let indices: Indices = vec![places(start, count)];
-    Stmt::Store(Arc::new(Store { buffer: partial, indices, value, kind: StoreKind::Plain }))
+/// Neighbouring lanes of a level.
+struct Piece {
+    start: i64,
+    count: i64,
+    value: Expr,
+}
+
+impl Piece {
+    fn kept_in(self, partial: BufferId) -> Stmt {
+        let indices: Indices = vec![places(self.start, self.count)];
+        Stmt::Store(Arc::new(Store { buffer: partial, indices, value: self.value, kind: StoreKind::Plain }))
+    }
 }
 
 fn places(start: i64, count: i64) -> Index {
