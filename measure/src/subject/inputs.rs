@@ -1,15 +1,19 @@
 //! Reproducible random arguments for a kernel.
 //!
 //! Floats are uniform in [-1, 1), or in [0, 1) when a definition has no value for negative ones. A tensor whose
-//! elements are used as indices holds indices that are in range.
+//! elements are used as indices holds indices that are in range. The weights of a recurrence are smaller: those of a sum of `R`
+//! products lie within `±1/√R`, as recurrent layers are initialised (LeCun and others, "Efficient BackProp", 1998, §4.6). With larger ones,
+//! rounding errors grow from step to step, so that right results differ from each other.
 
-use tilewright_core::analysis::block::loads_in;
+use rustc_hash::FxHashMap;
+use tilewright_core::analysis::block::{is_ordered, loads_in};
+use tilewright_core::analysis::scope::blocks;
 use tilewright_core::dtype::DType;
 use tilewright_core::expr::{Constant, Expr, ExprKind};
 use tilewright_core::ids::BufferId;
 use tilewright_core::index::{Base, Index};
 use tilewright_core::program::{Access, Program};
-use tilewright_core::stmt::Stmt;
+use tilewright_core::stmt::{Block, IterKind, Stmt};
 use tilewright_core::tensor::{AnyTensor, Random, ShapeError};
 use tilewright_core::visit::for_each_stmt;
 
@@ -36,6 +40,7 @@ impl Inputs {
     pub fn random(program: &Program, seed: u64, sign: Sign) -> Result<Self, ShapeError> {
         let mut seeds = Random::new(seed);
         let scalars = program.scalar_params().map(|(_, dtype)| random_scalar(dtype, &mut seeds)).collect();
+        let weights = weights_of_recurrences(program);
         let mut tensors = Vec::new();
         for (id, access) in program.buffer_params() {
             let buffer = program.buffer(id);
@@ -48,13 +53,56 @@ impl Inputs {
             if access == Access::Output && program.strides(id).is_none() {
                 poison(&mut tensor);
             } else if sign == Sign::Positive && buffer.dtype.is_float() {
-                let values: Vec<f64> = tensor.to_f64_vec().into_iter().map(f64::abs).collect();
-                tensor = AnyTensor::from_f64s(buffer.dtype, &values, &shape)?;
+                tensor = changed(&tensor, &shape, f64::abs)?;
+            }
+            if let Some(scale) = weights.get(&id).filter(|_| access != Access::Output) {
+                tensor = changed(&tensor, &shape, |value| value * scale)?;
             }
             tensors.push(tensor);
         }
         Ok(Inputs { scalars, tensors })
     }
+}
+
+fn changed(
+    tensor: &AnyTensor,
+    shape: &[usize],
+    change: impl Fn(f64) -> f64,
+) -> Result<AnyTensor, ShapeError> {
+    let values: Vec<f64> = tensor.to_f64_vec().into_iter().map(change).collect();
+    AnyTensor::from_f64s(tensor.dtype(), &values, shape)
+}
+
+/// The tensors whose products with others a recurrence adds up, and the greatest magnitude of their elements, a power of two. Of the factors of a sum, it is
+/// the one with the most elements.
+fn weights_of_recurrences(program: &Program) -> FxHashMap<BufferId, f64> {
+    let blocks = blocks(&program.body);
+    let mut scales = FxHashMap::default();
+    if !blocks.iter().any(|block| is_ordered(block)) {
+        return scales;
+    }
+    let elements = |buffer: BufferId| shape_of(program, buffer).into_iter().product::<usize>();
+    for block in blocks {
+        let terms = reduced_points(block);
+        let Stmt::Store(store) = &block.body else { continue };
+        let mut loads = Vec::new();
+        loads_in(&store.value, &mut loads);
+        let factors = loads.iter().map(|load| load.buffer).filter(|&buffer| buffer != store.buffer);
+        let factors: Vec<BufferId> = factors.filter(|&own| program.buffer(own).dtype.is_float()).collect();
+        let given = factors.iter().copied().filter(|&own| program.access(own).is_some());
+        if let Some(weights) = given.max_by_key(|&own| elements(own)).filter(|_| factors.len() > 1) {
+            let scale = 2f64.powi(-((terms.sqrt().log2().ceil()) as i32));
+            let known = scales.entry(weights).or_insert(scale);
+            *known = scale.min(*known);
+        }
+    }
+    scales
+}
+
+/// How many points a block reduces to one.
+fn reduced_points(block: &Block) -> f64 {
+    let reduced = block.iters.iter().filter(|iter| iter.kind == IterKind::Reduce);
+    reduced.map(|iter| iter.extent.as_constant().unwrap_or(1).max(1) as f64).product()
 }
 
 /// The extents of the tensor that is passed for a parameter whose dimensions are bound. One with strides is passed as the row of all elements
@@ -156,6 +204,47 @@ mod tests {
         assert!(inputs.tensors[2].to_f64_vec().iter().all(|value| value.is_nan()));
         assert!(inputs.tensors[0].to_f64_vec().iter().any(|&value| value < 0.0));
         assert!((0.5..1.5).contains(&inputs.scalars[0].as_f64()));
+    }
+
+    #[test]
+    fn weights_of_recurrences_are_small() {
+        let text = "kernel states(in x: f32[20, 64], in w: f32[64, 64], out y: f32[20, 64]) {
+  buffer state: f32[64] global
+  buffer sum: f32[20, 64] global
+  for i in 0..64 {
+    block state(vi: spatial 64 = i) {
+      state[vi] = 0.0
+    }
+  }
+  for t in 0..20 {
+    for i in 0..64 {
+      for k in 0..64 {
+        block sum(vt: ordered 20 = t, vi: spatial 64 = i, vk: reduce 64 = k) {
+          init {
+            sum[vt, vi] = 0.0
+          }
+          sum[vt, vi] = sum[vt, vi] + w[vi, vk] * state[vk]
+        }
+      }
+    }
+    for i in 0..64 {
+      block next(vt: ordered 20 = t, vi: spatial 64 = i) {
+        state[vi] = tanh(sum[vt, vi] + x[vt, vi])
+      }
+    }
+    for i in 0..64 {
+      block y(vt: ordered 20 = t, vi: spatial 64 = i) {
+        y[vt, vi] = state[vi]
+      }
+    }
+  }
+}
+";
+        let program: Program = text.parse().expect("the text is a program");
+        let inputs = Inputs::random(&program, 7, Sign::Any).expect("it fits");
+        let greatest = |tensor: &AnyTensor| tensor.to_f64_vec().into_iter().map(f64::abs).fold(0.0, f64::max);
+        assert!(greatest(&inputs.tensors[0]) > 0.5, "an input is no weight");
+        assert!((0.1..=0.125).contains(&greatest(&inputs.tensors[1])), "1/8 is 1 over the root of 64");
     }
 
     #[test]
