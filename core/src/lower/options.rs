@@ -12,9 +12,9 @@ pub struct LowerOptions {
     pub contract: bool,
     /// Whether to check the program after each pass that ends at a [level](crate::verify::Level).
     pub verify: bool,
-    /// How many statements may be added so that full tiles need no guards.
+    /// How many statements may be added so that full tiles of anything but sums need no guards.
     pub max_partition_statements: usize,
-    /// How many statements may be added so that the last tiles of loops have constant sizes.
+    /// How many statements may be added so that the last tiles of loops have constant sizes, and so that full tiles of sums need no guards.
     pub max_cut_statements: usize,
     /// How many statements a loop may become when it is written out; a larger one stays a loop.
     pub max_unrolled_statements: usize,

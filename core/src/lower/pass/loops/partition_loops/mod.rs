@@ -40,8 +40,7 @@ pub(in crate::lower) fn partition_loops(
     options: &LowerOptions,
 ) -> Result<(), LowerError> {
     let body = std::mem::replace(&mut program.body, Stmt::nothing());
-    let most = options.max_partition_statements;
-    let budget = Budget { sums: most, others: most };
+    let budget = Budget { sums: options.max_cut_statements, others: options.max_partition_statements };
     let is_for_lanes_alone = options.kind == TargetKind::Gpu;
     let (outer, settled) = (Ranges::new(), Vec::new());
     let body = Partition { program, outer, settled, budget, is_for_lanes_alone }.split(&body);
@@ -62,8 +61,8 @@ struct Partition<'p> {
     is_for_lanes_alone: bool,
 }
 
-/// How many more statements may be made. Sums have a budget of their own: a tile of accumulators that is not split stays out of
-/// registers, which costs more than a copy with guards, and copies often come first.
+/// How many more statements may be made. Sums have a budget of their own, that of the cuts which leave guards to this pass when they exceed it: a tile of
+/// accumulators that is not split stays out of registers, which costs more than a copy with guards, and copies often come first.
 struct Budget {
     sums: usize,
     others: usize,
