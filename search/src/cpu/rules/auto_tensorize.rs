@@ -63,9 +63,24 @@ pub(super) fn tensorized(
     block: BlockRv,
     limit: f64,
 ) -> Result<Vec<Schedule>, ScheduleError> {
-    let (mut variants, mut limit) = (Vec::new(), limit);
-    let mut offered = 0;
-    for mut mapped in mapped_intrinsics(schedule, block)? {
+    let mut variants = Vec::new();
+    let (tiles, vectors) =
+        mapped_intrinsics(schedule, block)?.into_iter().partition(MappedIntrinsic::is_tile);
+    for kind in [tiles, vectors] {
+        variants.extend(variants_of_kind(schedule, block, kind, limit)?);
+    }
+    Ok(variants)
+}
+
+/// The same for mappings of intrinsics of one kind, those with the fewest instructions first.
+fn variants_of_kind(
+    schedule: &mut Schedule,
+    block: BlockRv,
+    mappings: Vec<MappedIntrinsic>,
+    mut limit: f64,
+) -> Result<Vec<Schedule>, ScheduleError> {
+    let (mut variants, mut offered) = (Vec::new(), 0);
+    for mut mapped in mappings {
         if offered == MAX_MAPPINGS || mapped.instructions >= limit {
             break;
         }
@@ -156,6 +171,12 @@ impl MappedIntrinsic {
             instructions += copied_vectors(block)?;
         }
         Some(MappedIntrinsic { intrinsic, mapping, tiles, instructions, padding, output, offset: None })
+    }
+
+    /// Whether an instruction updates several vectors. Such tiles are full, and moved to and from registers as a whole, so that instructions on vectors may be
+    /// faster although there are many times as many.
+    fn is_tile(&self) -> bool {
+        self.intrinsic.outputs() > 16
     }
 
     fn is_output(&self, operand: usize) -> bool {
