@@ -92,7 +92,12 @@ fn block_cycles(block: &BlockFacts<'_>, caches: &Caches, cpu: &CpuTarget, thread
     let uniform = if block.formed.are_unconditional { 0.0 } else { block.arithmetic.uniform };
     let selection = if block.points_of_intrinsic > 1.0 { STAGED } else { UNIFORM };
     let scattered = block.arithmetic.conditional * 4.0 * conditions + uniform * selection;
-    let (load, others) = if multiplies_words { (WORDS, REGISTERS_OF_WORDS) } else { (1.0, 2.0) };
+    let (load, others) = match block.tiles {
+        // A tile is loaded and stored row by row.
+        Some(_) => (block.outputs_of_intrinsic / lanes, 2.0),
+        None if multiplies_words => (WORDS, REGISTERS_OF_WORDS),
+        None => (1.0, 2.0),
+    };
     let loads = statements * (load * block.loads_per_operation(cpu) + scattered) / ISSUE;
     let spill = block.accumulators(cpu) > f64::from(cpu.vector_registers) - others;
     let registers = overlapped(arithmetic, loads) * if spill { 2.0 } else { 1.0 };
