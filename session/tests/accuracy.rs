@@ -18,7 +18,7 @@ fn numbers(count: usize, seed: u64) -> Vec<f32> {
 /// Rows, terms of a sum and columns of a product that fills no tile of rows.
 const ODD: [usize; 3] = [37, 96, 64];
 
-/// Those of a product that fills tiles of tensor cores.
+/// Rows, terms of a sum and columns of a product that fills tiles of tensor cores.
 const WHOLE: [usize; 3] = [128, 128, 128];
 
 /// A product of `x` with constant weights.

@@ -1,9 +1,10 @@
 //! Models in folders.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use prost::Message;
+use tempfile::TempDir;
 // Brings the CPU.
 use tilewright as _;
 use tilewright_graph::onnx::schema::{
@@ -59,6 +60,14 @@ fn write_model(folder: &Path) {
     fs::write(folder.join("sum.onnx"), model.encode_to_vec()).unwrap();
 }
 
+/// A directory, the folder in it that holds the model, and one that does not exist yet.
+fn written_model() -> (TempDir, PathBuf, PathBuf) {
+    let outer = tempfile::tempdir().unwrap();
+    let (source, folder) = (outer.path().join("source"), outer.path().join("packed"));
+    write_model(&source);
+    (outer, source, folder)
+}
+
 fn sums(model: &Model) -> Vec<f32> {
     let x = HostTensor::vector(vec![0.5f32, 0.5, 0.5]);
     let outputs = Session::new(model).run(&[("x", &x)]).unwrap();
@@ -75,9 +84,7 @@ fn refusal(path: &Path) -> String {
 
 #[test]
 fn a_packed_model_brings_its_files() {
-    let outer = tempfile::tempdir().unwrap();
-    let (source, folder) = (outer.path().join("source"), outer.path().join("packed"));
-    write_model(&source);
+    let (_outer, source, folder) = written_model();
     let records = pack(&source.join("sum.onnx"), &[], None, &folder).unwrap();
     // Records that cannot be read, or are of other programs, change nothing.
     fs::create_dir(&records).unwrap();
@@ -93,9 +100,7 @@ fn a_packed_model_brings_its_files() {
 
 #[test]
 fn a_packed_model_keeps_its_accuracy() {
-    let outer = tempfile::tempdir().unwrap();
-    let (source, folder) = (outer.path().join("source"), outer.path().join("packed"));
-    write_model(&source);
+    let (_outer, source, folder) = written_model();
     let model = source.join("sum.onnx");
     pack(&model, &[], Some(1e-4), &folder).unwrap();
     assert_eq!(Model::load(&folder).unwrap().accuracy(), Some(1e-4));
@@ -108,9 +113,7 @@ fn a_packed_model_keeps_its_accuracy() {
 
 #[test]
 fn what_cannot_be_packed_changes_no_folder() {
-    let outer = tempfile::tempdir().unwrap();
-    let (source, folder) = (outer.path().join("source"), outer.path().join("packed"));
-    write_model(&source);
+    let (outer, source, folder) = written_model();
     let model = source.join("sum.onnx");
     let records = pack(&model, &[], None, &folder).unwrap();
     fs::create_dir(&records).unwrap();
@@ -126,9 +129,7 @@ fn what_cannot_be_packed_changes_no_folder() {
 
 #[test]
 fn folders_that_are_no_models_are_refused() {
-    let outer = tempfile::tempdir().unwrap();
-    let (source, folder) = (outer.path().join("source"), outer.path().join("packed"));
-    write_model(&source);
+    let (outer, source, folder) = written_model();
     assert!(refusal(&source).contains("manifest.json cannot be read"));
     let error = pack(&source.join("sum.onnx"), &[], None, &source).unwrap_err().to_string();
     assert!(error.contains("other files than a packed model"), "{error}");

@@ -199,6 +199,11 @@ impl TensorIntrinsic {
         let is_place = |var: VarId| self.store.indices.iter().any(|index| index.mentions(var));
         self.loops.iter().filter(|(var, _)| is_place(*var)).map(|(_, extent)| extent).product()
     }
+
+    /// Whether one execution updates more elements than a vector has: a tile, in registers of its own.
+    pub fn computes_tile(&self) -> bool {
+        self.outputs() > MAX_VECTOR_OUTPUTS
+    }
 }
 
 /// The block's iterators in the order of the loops that they are.

@@ -82,7 +82,7 @@ fn weights_of_recurrences(program: &Program) -> FxHashMap<BufferId, f64> {
         return scales;
     }
     let elements = |buffer: BufferId| shape_of(program, buffer).into_iter().product::<usize>();
-    for block in blocks {
+    for block in blocks.into_iter().filter(|block| reduced_points(block) > 1.0) {
         let terms = reduced_points(block);
         let Stmt::Store(store) = &block.body else { continue };
         let mut loads = Vec::new();

@@ -24,10 +24,10 @@ use crate::cpu::rules::multi_level_tiling::{Tiles, write_back};
 use crate::space::rule::{RuleExtension, RuleOutcome, RuleResult};
 use crate::space::rules::block::{block_of, constant_operands, has_trivial_bindings, loop_of};
 
-/// Most mappings of one block that are offered, of those that can be applied to it.
+/// Most mappings of one block to tiles, or to vectors, that are offered, of those that can be applied to it.
 const MAX_MAPPINGS: usize = 3;
 
-/// A mapping is not offered when it takes more instructions than the best one that is offered by this factor.
+/// A mapping is not offered when it takes more instructions than the best one of its kind that is offered, tiles or vectors, by this factor.
 const MAX_WASTE: f64 = 2.0;
 
 /// A mapping is not offered when padding multiplies the points by more than this.
@@ -35,7 +35,7 @@ const MAX_PADDING: f64 = 2.0;
 
 /// Lets tensor intrinsics compute a reduction, besides the variants of other rules.
 ///
-/// Offers, as variants: the mappings that take the fewest instructions, whether the layout of operands changes as a whole or tile by
+/// Offers, as variants: the mappings that take the fewest instructions, of those on tiles and of those on vectors; whether the layout of operands changes as a whole or tile by
 /// tile, and where a finished tile of the output is written back.
 #[schedule_rule(target = "cpu", after = "reduce_in_lanes", before = "multi_level_tiling")]
 pub fn auto_tensorize(schedule: &mut Schedule, block: BlockRv) -> RuleResult {
@@ -57,15 +57,16 @@ pub(super) fn is_open(block: &Block) -> bool {
 }
 
 /// The variants in which an intrinsic computes a block in fewer than `limit` instructions, each counted once per vector of 16 elements
-/// that it updates: by the mappings with the fewest of them that can be applied.
+/// that it updates: by the mappings to tiles, and those to vectors, with the fewest of them that can be applied.
 pub(super) fn tensorized(
     schedule: &mut Schedule,
     block: BlockRv,
     limit: f64,
 ) -> Result<Vec<Schedule>, ScheduleError> {
     let mut variants = Vec::new();
-    let (tiles, vectors) =
-        mapped_intrinsics(schedule, block)?.into_iter().partition(MappedIntrinsic::is_tile);
+    let mappings = mapped_intrinsics(schedule, block)?.into_iter();
+    // Tiles are full, and moved to and from registers as a whole: instructions on vectors may be faster although there are many times as many.
+    let (tiles, vectors) = mappings.partition(|mapped| mapped.intrinsic.computes_tile());
     for kind in [tiles, vectors] {
         variants.extend(variants_of_kind(schedule, block, kind, limit)?);
     }
@@ -171,12 +172,6 @@ impl MappedIntrinsic {
             instructions += copied_vectors(block)?;
         }
         Some(MappedIntrinsic { intrinsic, mapping, tiles, instructions, padding, output, offset: None })
-    }
-
-    /// Whether an instruction updates several vectors. Such tiles are full, and moved to and from registers as a whole, so that instructions on vectors may be
-    /// faster although there are many times as many.
-    fn is_tile(&self) -> bool {
-        self.intrinsic.outputs() > 16
     }
 
     fn is_output(&self, operand: usize) -> bool {

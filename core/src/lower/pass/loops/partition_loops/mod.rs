@@ -61,8 +61,8 @@ struct Partition<'p> {
     is_for_lanes_alone: bool,
 }
 
-/// How many more statements may be made. Sums have a budget of their own, that of the cuts which leave guards to this pass when they exceed it: a tile of
-/// accumulators that is not split stays out of registers, which costs more than a copy with guards, and copies often come first.
+/// How many more statements may be made. Sums have a budget of their own: a tile of accumulators that is not split stays out of registers, which costs more
+/// than a copy with guards, and copies often come first. It is as large as that of cuts, which leave their guards to this pass when they exceed it.
 struct Budget {
     sums: usize,
     others: usize,
