@@ -61,7 +61,8 @@ fn step(s: &mut Schedule, rng: &mut Rng) -> Result<(), ScheduleError> {
             order.truncate(2 + rng.below(order.len() - 1));
             s.reorder(&order)
         }
-        (10, Some(_)) => s.parallel(loops[0]),
+        (10, Some(_)) if rng.below(2) == 0 => s.parallel(loops[0]),
+        (10, Some(_)) => s.sink_loop(loops[rng.below(loops.len().min(2))]).map(drop),
         (11..=12, _) => innermost.map_or(Ok(()), |innermost| s.vectorize(innermost)),
         (13, Some(chosen)) => s.unroll(chosen),
         (14, _) => pick(rng, &other_loops).map_or(Ok(()), |target| s.compute_at(block, target)),

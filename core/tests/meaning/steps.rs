@@ -98,7 +98,8 @@ pub(crate) fn random_step(schedule: &mut Schedule, random: &mut Rng) -> Result<(
             order.truncate(2 + random.below(2));
             schedule.reorder(&order)
         }
-        5 => schedule.parallel(loops[0]),
+        5 if random.below(2) == 0 => schedule.parallel(loops[0]),
+        5 => schedule.sink_loop(loops[random.below(loops.len().min(2))]).map(drop),
         6 => schedule.vectorize(loops[loops.len() - 1]),
         7 => schedule.unroll(one),
         8 | 9 => {

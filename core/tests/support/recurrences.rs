@@ -5,6 +5,7 @@ pub(crate) const RECURRENCES: &[(&str, &str, &[&[i64]])] = &[
     ("running", RUNNING, &[&[5, 9], &[1, 1], &[8, 16], &[3, 0], &[0, 3]]),
     ("columns", COLUMNS, &[&[5, 37], &[1, 1], &[8, 16], &[0, 3]]),
     ("recurrent", RECURRENT, &[&[4, 9], &[1, 1], &[3, 16], &[0, 3], &[3, 0]]),
+    ("batched", BATCHED, &[&[4, 5, 3], &[1, 1, 1], &[6, 2, 16], &[3, 0, 4], &[0, 2, 2]]),
     ("sequences", SEQUENCES, &[&[3, 5, 4], &[1, 1, 1], &[4, 2, 8], &[2, 0, 3]]),
     ("scattered", SCATTERED, &[&[11, 5, 8], &[1, 1, 9], &[6, 16, 8], &[0, 3, 8]]),
     ("relaxed", RELAXED, &[&[5, 7], &[1, 1], &[8, 16]]),
@@ -94,6 +95,43 @@ kernel recurrent(T, H, in x: i32[T, H], in w: i32[H, H], out y: i32[T, H]) {
     for j in 0..H {
       block y(vt: ordered T = t, vj: spatial H = j) {
         y[vt, vj] = state[vj] - bias[vj]
+      }
+    }
+  }
+}
+"#;
+
+/// The same for several sequences, each with a state of its own.
+const BATCHED: &str = r#"
+kernel batched(B, T, H, in x: i32[B, T, H], in w: i32[H, H], out y: i32[B, T, H]) {
+  buffer state: i32[B, H] global
+  buffer next: i32[B, T, H] global
+  for b in 0..B {
+    for j in 0..H {
+      block state_init(vb: spatial B = b, vj: spatial H = j) {
+        state[vb, vj] = 1i32
+      }
+    }
+  }
+  for b in 0..B {
+    for t in 0..T {
+      for j in 0..H {
+        for k in 0..H {
+          block next(vb: spatial B = b, vt: ordered T = t, vj: spatial H = j, vk: reduce H = k) {
+            init { next[vb, vt, vj] = 0i32 }
+            next[vb, vt, vj] = next[vb, vt, vj] + w[vj, vk] * state[vb, vk]
+          }
+        }
+      }
+      for j in 0..H {
+        block state(vb: spatial B = b, vt: ordered T = t, vj: spatial H = j) {
+          state[vb, vj] = min(max(next[vb, vt, vj] + x[vb, vt, vj], -20i32), 20i32)
+        }
+      }
+      for j in 0..H {
+        block y(vb: spatial B = b, vt: ordered T = t, vj: spatial H = j) {
+          y[vb, vt, vj] = state[vb, vj] + w[vj, 0]
+        }
       }
     }
   }

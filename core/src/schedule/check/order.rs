@@ -2,7 +2,7 @@
 //!
 //! The points of an [ordered iterator](IterKind::Ordered) follow each other, and all blocks inside of a loop that executes them
 //! take part in each of its iterations. Primitives that were not made with this in mind refuse such blocks and loops as a
-//! whole. The others keep the order of all loops, but for `reorder`, which asks [`check_reorder`].
+//! whole. The others keep the order of all loops, but for `reorder` and `sink_loop`, which ask [`check_reorder`] and [`check_apart`].
 
 use std::sync::Arc;
 
@@ -90,6 +90,16 @@ pub(in crate::schedule) fn check_reorder(
         }
     }
     Ok(())
+}
+
+/// Checks that the iterations of a loop around these blocks never meet in an element that one of them writes.
+pub(in crate::schedule) fn check_apart(inside: &[&Arc<Block>], target: &For) -> Result<(), ScheduleError> {
+    match inside.first() {
+        Some(block) if !target.extent.is(1) && !keeps_apart(inside, target.var) => {
+            Err(ScheduleError::OrderedLoop { target: target.id, block: block.id })
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Whether iterations of a loop never meet in an element that one of the blocks writes: some dimension of each such buffer is

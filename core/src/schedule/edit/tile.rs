@@ -54,6 +54,9 @@ pub(in crate::schedule) fn check_tile(program: &Program, target: LoopId) -> Resu
         if !sum.covers(&sum.extent) || is_inner(&outer) {
             return Err(refusal);
         }
+        if extent > 1 && iter.kind == IterKind::Ordered {
+            return Err(ScheduleError::OrderedLoop { target, block: id });
+        }
         let outer = divided(&outer, extent).ok_or(refusal)?;
         let count = divided(&iter.extent, extent).ok_or(refusal)?;
         tiles.push(IterTile { outer, count, inner, extent });
@@ -126,7 +129,7 @@ pub(in crate::schedule) fn build_tile(program: &mut Program, tile: &Tile) -> Blo
             outer.as_ref().map_or(Index::constant(0), |outer| Index::var(outer.var)).scale(part.extent);
         made.iters.extend(outer);
         body_values.push((iter.var, &first + &in_body(&part.inner)));
-        if iter.kind == IterKind::Spatial {
+        if iter.kind != IterKind::Reduce {
             let mut value = first;
             if part.extent > 1 && tile.block.init.is_some() {
                 let name = program.variable(iter.var).name.clone();

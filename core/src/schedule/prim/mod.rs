@@ -162,6 +162,7 @@ primitives! {
         split::Split,
         fuse::Fuse,
         reorder::Reorder,
+        sink_loop::SinkLoop,
         merge::Merge,
         loop_partition::LoopPartition,
         add_unit_loop::AddUnitLoop,

@@ -57,6 +57,7 @@ pub struct Blockize {
 
 impl Primitive for Blockize {
     const NAME: &'static str = "blockize";
+    const KEEPS_ORDER: bool = true;
 
     fn arguments<V: ArgumentVisitor>(&mut self, visitor: &mut V) -> Result<(), V::Error> {
         visitor.visit(Argument::Loop(&mut self.target))

@@ -72,6 +72,7 @@ impl Default for Tensorize {
 
 impl Primitive for Tensorize {
     const NAME: &'static str = "tensorize";
+    const KEEPS_ORDER: bool = true;
 
     fn arguments<V: ArgumentVisitor>(&mut self, visitor: &mut V) -> Result<(), V::Error> {
         visitor.visit(Argument::Place(&mut self.place))?;

@@ -60,6 +60,7 @@ impl Default for CacheRead {
 
 impl Primitive for CacheRead {
     const NAME: &'static str = "cache_read";
+    const KEEPS_ORDER: bool = true;
 
     fn arguments<V: ArgumentVisitor>(&mut self, visitor: &mut V) -> Result<(), V::Error> {
         visitor.visit(Argument::Block(&mut self.block))?;
