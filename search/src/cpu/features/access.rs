@@ -3,7 +3,7 @@
 use smallvec::SmallVec;
 use tilewright_core::analysis::region::{AccessKind, bound_accesses};
 use tilewright_core::expr::Indices;
-use tilewright_core::ids::BufferId;
+use tilewright_core::ids::{BufferId, VarId};
 use tilewright_core::index::{Base, Index, Ranges};
 use tilewright_core::program::{Program, Scope};
 use tilewright_core::stmt::{Block, Stmt};
@@ -149,25 +149,17 @@ fn describe(
     let mut runs = vec![1.0; loops.len() + 1];
     let mut pitches = vec![0.0; loops.len() + 1];
     let bytes = program.buffer(buffer).dtype.bytes() as f64;
-    let mut spans = spans(all, shape, &ranges);
-    let is_scattered = fix_places_of_data(&mut spans, all);
-    let mut size = size_of(&spans);
+    let mut boxes = Boxes::of(all, shape, &ranges);
+    let mut size = boxes.size(bytes, &size_of);
     for depth in (0..=loops.len()).rev() {
         if let Some(node) = loops.get(depth)
             && node.extent > 1.0
         {
             ranges.insert_constant(node.var, node.extent as i64);
-            let mut moves = false;
-            for (dimension, span) in spans.iter_mut().enumerate() {
-                // A loop that does not move the access in this dimension leaves its extent unchanged.
-                if all.iter().any(|indices| indices[dimension].mentions(node.var)) {
-                    *span = span_of(all, dimension, shape[dimension], &ranges);
-                    moves = true;
-                }
-            }
+            let moves = boxes.extend(shape, node.var, &ranges);
             let inner = size;
-            size = size_of(&spans);
-            if is_scattered {
+            size = boxes.size(bytes, &size_of);
+            if boxes.is_scattered {
                 // Where data decide, the box has room for more than the iterations touch.
                 let touched = inner.repeated(if moves { node.extent } else { 1.0 });
                 size = if touched.lines(bytes) < size.lines(bytes) { touched } else { size };
@@ -179,6 +171,59 @@ fn describe(
     let distance = f64::INFINITY;
     let is_streamed = program.buffer(buffer).scope == Scope::Streamed;
     AccessFact { buffer, bytes, is_read, is_written, is_streamed, strides, elements, runs, pitches, distance }
+}
+
+/// Most places of one buffer that are looked at one by one, such as those of the two directions of a recurrence.
+const MOST_PLACES: usize = 4;
+
+/// The boxes around the accesses of a block to one buffer.
+struct Boxes<'a> {
+    /// Around all of them; then, where there are a few different ones, around each.
+    all: SmallVec<[(&'a [Indices], Vec<f64>); 1]>,
+    /// Whether data decide where an access lies.
+    is_scattered: bool,
+}
+
+impl<'a> Boxes<'a> {
+    fn of(all: &'a [Indices], shape: &[f64], ranges: &Ranges) -> Self {
+        let is_new = |number: &usize| !all[..*number].contains(&all[*number]);
+        let different: SmallVec<[usize; MOST_PLACES]> =
+            (0..all.len()).filter(is_new).take(MOST_PLACES + 1).collect();
+        let single = if (2..=MOST_PLACES).contains(&different.len()) { &different[..] } else { &[] };
+        let groups = std::iter::once(all).chain(single.iter().map(|number| &all[*number..=*number]));
+        let mut is_scattered = false;
+        let boxes = groups.map(|group| {
+            let mut spans = spans(group, shape, ranges);
+            is_scattered |= fix_places_of_data(&mut spans, group);
+            (group, spans)
+        });
+        let all = boxes.collect();
+        Boxes { all, is_scattered }
+    }
+
+    /// Takes in the iterations of another loop. The answer is whether it moves an access.
+    fn extend(&mut self, shape: &[f64], var: VarId, ranges: &Ranges) -> bool {
+        let mut moves = false;
+        for (group, spans) in &mut self.all {
+            for (dimension, span) in spans.iter_mut().enumerate() {
+                // A loop that does not move the access in this dimension leaves its extent unchanged.
+                if group.iter().any(|indices| indices[dimension].mentions(var)) {
+                    *span = span_of(group, dimension, shape[dimension], ranges);
+                    moves = true;
+                }
+            }
+        }
+        moves
+    }
+
+    /// The size of the box around all accesses, or of those around each of them, if these have fewer lines together: accesses far from
+    /// each other leave room between them.
+    fn size(&self, bytes: f64, size_of: &dyn Fn(&[f64]) -> BoxSize) -> BoxSize {
+        let (whole, single) = self.all.split_first().expect("there is a box around all accesses");
+        let whole = size_of(&whole.1);
+        let apart = single.iter().map(|(_, spans)| size_of(spans)).reduce(BoxSize::with);
+        apart.filter(|apart| apart.lines(bytes) < whole.lines(bytes)).unwrap_or(whole)
+    }
 }
 
 /// Sets the extents of a box around accesses to one place where data decide it: an iteration reads one at a time, wherever it is. Says whether
@@ -232,6 +277,12 @@ impl BoxSize {
     /// The size of `times` such boxes together, anywhere in the tensor.
     fn repeated(self, times: f64) -> Self {
         BoxSize { elements: self.elements * times, runs: self.runs * times, ..self }
+    }
+
+    /// The size of two boxes together.
+    fn with(self, other: Self) -> Self {
+        let (elements, runs) = (self.elements + other.elements, self.runs + other.runs);
+        BoxSize { elements, runs, pitch: self.pitch.max(other.pitch) }
     }
 
     /// The cache lines that the box covers, given the bytes of an element.

@@ -22,7 +22,9 @@ use tilewright_macros::schedule_rule;
 
 use crate::cpu::rules::multi_level_tiling::{Tiles, write_back};
 use crate::space::rule::{RuleExtension, RuleOutcome, RuleResult};
-use crate::space::rules::block::{block_of, constant_operands, has_trivial_bindings, loop_of};
+use crate::space::rules::block::{
+    block_of, constant_operands, has_trivial_bindings, is_reduction_of_step, loop_of, own_loops,
+};
 
 /// Most mappings of one block to tiles, or to vectors, that are offered, of those that can be applied to it.
 const MAX_MAPPINGS: usize = 3;
@@ -39,7 +41,9 @@ const MAX_PADDING: f64 = 2.0;
 /// tile, and where a finished tile of the output is written back.
 #[schedule_rule(target = "cpu", after = "reduce_in_lanes", before = "multi_level_tiling")]
 pub fn auto_tensorize(schedule: &mut Schedule, block: BlockRv) -> RuleResult {
-    if !is_open(&*block_of(schedule, block)?) {
+    let found = block_of(schedule, block)?;
+    let is_step = !TILING.is_in(&found.annotations) && is_reduction_of_step(schedule.program(), &found);
+    if !is_step && !is_open(&found) {
         return schedule.unchanged();
     }
     let mut variants = vec![schedule.fork()];
@@ -358,7 +362,7 @@ fn fits_with(
     lanes: &[LoopRv],
     moved: &[usize],
 ) -> Result<(), ScheduleError> {
-    let mut order = schedule.get_loops(block)?;
+    let mut order = own_loops(&mut schedule, block)?;
     let whole =
         lanes.iter().map(|lane| schedule.values().target_loop(*lane)).collect::<Result<Vec<_>, _>>()?;
     order.retain(|target| !schedule.values().target_loop(*target).is_ok_and(|id| whole.contains(&id)));

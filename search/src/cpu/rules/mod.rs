@@ -2,8 +2,8 @@
 //!
 //! With the [rules of every device](crate::space::rules) they form MetaSchedule's default set for CPUs, with the addition of operand
 //! packing in [`multi_level_tiling`], of sums of scaled sums and of chained products in [`products`], of reductions distributed over vector lanes in
-//! [`reduce_in_lanes`] and among threads in [`divide_reduction`], of strips of rows in [`strip_rows`], of iterators for remainders in [`separate_residues`], and of private copies for
-//! updates of integers in [`privatize_updates`].
+//! [`reduce_in_lanes`] and among threads in [`divide_reduction`], of strips of rows in [`strip_rows`], of iterators for remainders in [`separate_residues`], of private copies for
+//! updates of integers in [`privatize_updates`], and of recurrences that share their steps in [`share_steps`].
 //! The tensor intrinsics of the machine are used by [`auto_tensorize`], and for inexact products by [`split_products`].
 
 pub mod auto_tensorize;
@@ -17,6 +17,7 @@ pub mod products;
 pub mod random_compute_location;
 pub mod reduce_in_lanes;
 pub mod separate_residues;
+pub mod share_steps;
 pub mod split_products;
 pub mod stream_results;
 pub mod strip_rows;
@@ -29,6 +30,7 @@ use crate::space::rule::RuleEntry;
 /// Every built-in rule of a CPU alone.
 pub(crate) fn all() -> Vec<RuleEntry> {
     vec![
+        share_steps::share_steps::ENTRY,
         products::partial_sums::partial_sums::ENTRY,
         products::rows_of_products::rows_of_products::ENTRY,
         divide_reduction::divide_reduction::ENTRY,

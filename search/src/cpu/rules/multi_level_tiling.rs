@@ -15,7 +15,8 @@ use crate::cpu::seed::{lane_limit, row_limit};
 use crate::space::rule::{RuleExtension, RuleOutcome, RuleResult};
 use crate::space::rules::add_rfactor::partition_loops;
 use crate::space::rules::block::{
-    block_of, constant_operands, needs_multi_level_tiling, reduces_across_rows,
+    block_of, constant_operands, is_reduction_of_step, needs_multi_level_tiling, own_loops,
+    reduces_across_rows,
 };
 use crate::space::rules::tiles::{UsefulTiles, sample_tile};
 
@@ -97,15 +98,19 @@ impl MultiLevelTiling {
     /// When a loop of the block cannot be split.
     pub fn apply(&self, schedule: &mut Schedule, block: BlockRv) -> RuleResult {
         let found = block_of(schedule, block)?;
-        let is_useful = needs_multi_level_tiling(schedule.program(), &found) || reduces_across_rows(&found);
+        let is_step = is_reduction_of_step(schedule.program(), &found);
+        let is_useful =
+            is_step || needs_multi_level_tiling(schedule.program(), &found) || reduces_across_rows(&found);
         if TILING.is_in(&found.annotations) || !is_useful {
             return schedule.unchanged();
         }
         let layouts =
             if self.packs { layouts(schedule.program(), &found) } else { vec![OperandLayout::default()] };
+        // The sums of a step may be as fast in lanes along the reduction, which postprocessing chooses.
+        let plain = is_step.then(|| schedule.fork());
         let tiles = Tiles::cut_within(schedule, block, &[], self)?;
         let outer_reduction = tiles.level('R', 0).ok_or(ScheduleError::NotReduction(found.id))?;
-        let mut variants = Vec::new();
+        let mut variants: Vec<Schedule> = plain.into_iter().collect();
         for OperandLayout { packed, is_laid_out } in layouts {
             for level in [Some(0), Some(1), None] {
                 let mut variant = schedule.fork();
@@ -175,7 +180,7 @@ impl Tiles {
     ) -> Result<Self, ScheduleError> {
         let whole =
             lanes.iter().map(|lane| schedule.values().target_loop(*lane)).collect::<Result<Vec<_>, _>>()?;
-        let mut loops = schedule.get_loops(block)?;
+        let mut loops = own_loops(schedule, block)?;
         loops.retain(|target| !schedule.values().target_loop(*target).is_ok_and(|id| whole.contains(&id)));
         let (spatial, reduce) = partition_loops(schedule, block, &loops)?;
         let lanes_of_vector = i64::from(schedule.cpu()?.lanes(4));

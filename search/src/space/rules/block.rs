@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use tilewright_core::analysis::block::{
-    complete_store, is_ordered, is_reduction, is_spatial, single_store, writes,
+    complete_store, is_ordered, is_reduction, is_spatial, reduction, single_store, writes,
 };
 use tilewright_core::analysis::constant::constant_blocks;
 use tilewright_core::analysis::scope::{blocks, loops_around, writers, writes_parameter};
@@ -13,7 +13,7 @@ use tilewright_core::ids::{BufferId, VarId};
 use tilewright_core::index::Index;
 use tilewright_core::program::{Access, Program};
 use tilewright_core::schedule::{BlockRv, LoopRv, Schedule, ScheduleError};
-use tilewright_core::stmt::{Block, Iter, IterKind};
+use tilewright_core::stmt::{Block, For, Iter, IterKind};
 use tilewright_core::visit::find_block;
 
 /// The block that a variable stands for.
@@ -60,6 +60,39 @@ pub(crate) fn constant_operands(program: &Program, block: &Block) -> Vec<BufferI
 pub(crate) fn has_own_loops(program: &Program, block: &Block) -> bool {
     let path = loops_around(&program.body, block.id).unwrap_or_default();
     path.first().is_some_and(|outermost| blocks(&outermost.body).len() == 1)
+}
+
+/// The loops around a block that hold no other block, outermost first.
+fn own_nodes<'p>(program: &'p Program, block: &Block) -> Vec<&'p Arc<For>> {
+    let path = loops_around(&program.body, block.id).unwrap_or_default();
+    path.into_iter().skip_while(|node| blocks(&node.body).len() != 1).collect()
+}
+
+/// The loops around a block that hold no other block, outermost first.
+pub(crate) fn own_loops(schedule: &mut Schedule, block: BlockRv) -> Result<Vec<LoopRv>, ScheduleError> {
+    let own = own_nodes(schedule.program(), &*block_of(schedule, block)?).len();
+    let mut all = schedule.get_loops(block)?;
+    Ok(all.split_off(all.len() - own))
+}
+
+/// Whether a block is a reduction of one step of a recurrence: its own loops are inside of the loop over the steps, and each of
+/// them is one iterator, or the innermost part of one, and none of another.
+pub(crate) fn is_reduction_of_step(program: &Program, block: &Block) -> bool {
+    let has_one_iter = |node: &Arc<For>| {
+        let mut following = block.iters.iter().filter(|iter| iter.binding.mentions(node.var));
+        following.next().is_some_and(|iter| {
+            iter.kind != IterKind::Ordered && iter.binding.linear_coefficient(node.var) == Some(1)
+        }) && following.next().is_none()
+    };
+    let own = own_nodes(program, block);
+    let has_one_loop = |iter: &Iter| own.iter().filter(|node| iter.binding.mentions(node.var)).count() <= 1;
+    is_ordered(block)
+        && reduction(block).is_some()
+        && block.init.is_some()
+        && writes(block).len() == 1
+        && !own.is_empty()
+        && own.iter().all(|node| node.extent.is(1) || has_one_iter(node))
+        && block.iters.iter().all(has_one_loop)
 }
 
 /// Whether each iterator equals one loop variable, each a different one, or is 0.
@@ -123,7 +156,7 @@ pub(crate) fn is_used_again(block: &Block, indices: &Indices) -> bool {
 /// Whether multi-level tiling of a block can increase reuse in a cache: it is a reduction, and uses elements of some operand
 /// again.
 pub(crate) fn needs_multi_level_tiling(program: &Program, block: &Block) -> bool {
-    use tilewright_core::analysis::block::{is_ordered, loads, reduction, writes};
+    use tilewright_core::analysis::block::loads;
     let Some(found) = reduction(block).filter(|_| !is_ordered(block)) else { return false };
     if writes(block).len() != 1 || block.init.is_none() || !has_trivial_bindings(block) {
         return false;
@@ -138,7 +171,7 @@ pub(crate) fn needs_multi_level_tiling(program: &Program, block: &Block) -> bool
 /// that depends on this index, and of one at least. So it is for sums of columns, for windows of channels that lie innermost, and for
 /// windows that move along a row by one element and are shorter than it. The loops as written have the reduction inside.
 pub(crate) fn reduces_across_rows(block: &Block) -> bool {
-    use tilewright_core::analysis::block::{is_ordered, loads, reduction, writes};
+    use tilewright_core::analysis::block::loads;
     let Some(found) = reduction(block).filter(|_| !is_ordered(block)) else { return false };
     if writes(block).len() != 1 || block.init.is_none() || !has_trivial_bindings(block) {
         return false;
