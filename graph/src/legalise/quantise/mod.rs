@@ -27,6 +27,7 @@ mod zero_terms;
 pub(crate) use blocks::block_product;
 pub(crate) use convert::{dequantize, quantize, requantize};
 pub(crate) use dynamic::dynamic_quantize;
+pub(super) use dynamic::{byte_of, quantise_by_range, scale_of, zero_point_of};
 pub(crate) use lookup::look_up;
 pub(crate) use product::{matmul_integer, qlinear_matmul};
 pub(crate) use windows::{conv_integer, qlinear_conv};

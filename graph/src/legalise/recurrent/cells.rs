@@ -5,14 +5,15 @@ use tilewright_core::build::{KernelBuilder, Value};
 use crate::legalise::Unsupported;
 use crate::legalise::emitter::{Emitter, Tensor, here};
 use crate::legalise::operands::Operands;
-use crate::legalise::recurrent::layer::{Layer, Sequence, Weights};
-use crate::legalise::recurrent::quantised;
+use crate::legalise::recurrent::layer::{Factor, Layer, Sequence, Weights};
+use crate::legalise::recurrent::quantised::Bytes;
 use crate::legalise::scalar::{add, multiply, number, subtract};
 
 type Emitted = Result<Vec<Tensor>, Unsupported>;
 
 fn weights(emitter: &mut Emitter, operands: &Operands<'_>) -> Result<Weights, Unsupported> {
-    Ok(Weights { input: operands.tensor(emitter, 1)?, recurrent: operands.tensor(emitter, 2)? })
+    let input = Factor::Floats(operands.tensor(emitter, 1)?);
+    Ok(Weights { input, recurrent: Factor::Floats(operands.tensor(emitter, 2)?) })
 }
 
 /// The row of a gate for a unit.
@@ -22,8 +23,7 @@ fn row(gate: usize, layer: &Layer, unit: &Value) -> Value {
 
 /// Computes the values of all gates up to a row, before their activations.
 fn compute_gates(builder: &mut KernelBuilder, sequence: &Sequence<'_>, rows: usize) {
-    sequence.each(builder, rows, &mut |builder, row| {
-        let product = sequence.recur(builder, row, sequence.hidden);
+    sequence.each_product(builder, rows, &mut |builder, row, product| {
         let value = add(&product, &sequence.projected(builder, row));
         sequence.store(builder, sequence.gates, row, value);
     });
@@ -106,8 +106,8 @@ pub(crate) fn lstm(emitter: &mut Emitter, operands: &Operands<'_>) -> Emitted {
 /// An LSTM whose weights are integers with scales and zero points.
 pub(crate) fn dynamic_quantize_lstm(emitter: &mut Emitter, operands: &Operands<'_>) -> Emitted {
     let weights = Weights {
-        input: quantised::weights(emitter, operands, 1, 8)?,
-        recurrent: quantised::weights(emitter, operands, 2, 10)?,
+        input: Factor::Bytes(Bytes::read(emitter, operands, 1, 8)?),
+        recurrent: Factor::Bytes(Bytes::read(emitter, operands, 2, 10)?),
     };
     lstm_with(emitter, operands, weights)
 }

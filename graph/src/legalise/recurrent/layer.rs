@@ -13,16 +13,32 @@ use tilewright_core::expr::BinaryOp;
 use crate::legalise::emitter::{Bound, Emitter, Tensor, here, nest};
 use crate::legalise::operands::Operands;
 use crate::legalise::recurrent::activation::activate;
+use crate::legalise::recurrent::quantised::{Bytes, StateBytes};
 use crate::legalise::scalar::{add, clamp, computing, less, multiply, number};
 use crate::legalise::{Unsupported, unsupported};
 use crate::operator::{Activation, activations};
 use crate::symbolic::SymInt;
 use crate::tensor::ElementType;
 
-/// Weights of a layer, `[direction, row, column]`; each gate has a row for each unit.
+/// Weights of a layer; each gate has a row for each unit.
 pub(super) struct Weights {
-    pub(super) input: Tensor,
-    pub(super) recurrent: Tensor,
+    pub(super) input: Factor,
+    pub(super) recurrent: Factor,
+}
+
+/// A matrix of weights for each direction, `[direction, row, column]`.
+pub(super) enum Factor {
+    Floats(Tensor),
+    Bytes(Bytes),
+}
+
+impl Factor {
+    fn extents(&self) -> &[SymInt] {
+        match self {
+            Factor::Floats(weights) => &weights.extents,
+            Factor::Bytes(weights) => &weights.bytes.extents,
+        }
+    }
 }
 
 /// The order in which a layer runs through its steps.
@@ -85,6 +101,7 @@ pub(super) struct Sequence<'s> {
     all: &'s Tensor,
     /// Room for the values of gates, `[direction, batch, row]`.
     pub(super) gates: &'s Tensor,
+    state_bytes: Option<&'s StateBytes>,
 }
 
 impl Layer {
@@ -99,7 +116,7 @@ impl Layer {
         let x = operands.tensor(emitter, 0)?;
         let size = |extent: &SymInt| extent.as_constant().and_then(|extent| usize::try_from(extent).ok());
         let ([first, second, inputs], [directions, rows, columns], [_, recurrent_rows, hidden]) =
-            (&x.extents[..], &weights.input.extents[..], &weights.recurrent.extents[..])
+            (&x.extents[..], weights.input.extents(), weights.recurrent.extents())
         else {
             unsupported!("inputs and weights must have three dimensions")
         };
@@ -124,6 +141,9 @@ impl Layer {
             || directions != if course == Course::Both { 2 } else { 1 }
         {
             unsupported!("the weights do not fit {inputs} inputs and {hidden} units");
+        }
+        if matches!(weights.input, Factor::Bytes(_)) && x.dtype != DType::F32 {
+            unsupported!("inputs of type {} do not become bytes", x.element);
         }
         let batch_first = operands.has("layout") && operands.flag("layout");
         let (steps, batch) = if batch_first { (second, first) } else { (first, second) };
@@ -234,6 +254,10 @@ impl Layer {
         let gates = emitter.scratch(self.wide.0, &[count.clone(), self.batch.clone(), rows])?;
         let all =
             emitter.scratch(self.wide.0, &[count.clone(), self.steps.clone(), self.batch.clone(), units])?;
+        let state_bytes = match &self.weights.recurrent {
+            Factor::Bytes(_) => Some(StateBytes::new(emitter, &state)?),
+            Factor::Floats(_) => None,
+        };
         let last = add(&emitter.value(&self.steps)?, &Value::int(-1));
         let bounds = emitter.bounds(&[count, self.batch.clone(), self.steps.clone()])?;
         nest(&mut emitter.builder, &bounds, &mut Vec::new(), &mut |builder, indices| {
@@ -251,6 +275,7 @@ impl Layer {
                     cells: &cells,
                     all: &all,
                     gates: &gates,
+                    state_bytes: state_bytes.as_ref(),
                 },
             );
         });
@@ -267,24 +292,12 @@ impl Layer {
         let dtype = self.wide.1;
         let rows = SymInt::from(self.gates * self.hidden);
         let extents = [self.directions.into(), self.steps.clone(), self.batch.clone(), rows];
-        let depth = emitter.bounds(std::slice::from_ref(&self.inputs))?;
         let bounds = emitter.bounds(&extents)?;
-        let sums = emitter.filled(self.wide.0, &extents, number(dtype, 0.0))?;
-        nest(&mut emitter.builder, &bounds, &mut Vec::new(), &mut |builder, indices| {
-            let [direction, time, batch, row] = indices else { unreachable!("there are four loops") };
-            nest(builder, &depth, &mut Vec::new(), &mut |builder, depth| {
-                let x = self.x.at(builder, &self.time_and_batch(time, batch, &depth[0]));
-                let places = [direction.clone(), row.clone(), depth[0].clone()];
-                let weight = self.weights.input.at(builder, &places);
-                sums.store(
-                    builder,
-                    indices,
-                    UpdateOp::Add,
-                    multiply(&x.cast(dtype), &weight.cast(dtype)),
-                    here!(),
-                );
-            });
-        });
+        let places = |time: &Value, batch: &Value, inner: &Value| self.time_and_batch(time, batch, inner);
+        let sums = match &self.weights.input {
+            Factor::Floats(weights) => self.products(emitter, weights, &extents)?,
+            Factor::Bytes(weights) => weights.project(emitter, &self.x, &extents, &places)?,
+        };
         if self.bias.is_none() {
             return Ok(sums);
         }
@@ -304,6 +317,29 @@ impl Layer {
             biased.store(builder, indices, UpdateOp::Set, value, here!());
         });
         Ok(biased)
+    }
+
+    /// The products of all inputs with their weights, `[direction, time, batch, row]`.
+    fn products(
+        &self,
+        emitter: &mut Emitter,
+        weights: &Tensor,
+        extents: &[SymInt; 4],
+    ) -> Result<Tensor, Unsupported> {
+        let dtype = self.wide.1;
+        let depth = emitter.bounds(std::slice::from_ref(&self.inputs))?;
+        let bounds = emitter.bounds(extents)?;
+        let sums = emitter.filled(self.wide.0, extents, number(dtype, 0.0))?;
+        nest(&mut emitter.builder, &bounds, &mut Vec::new(), &mut |builder, indices| {
+            let [direction, time, batch, row] = indices else { unreachable!("there are four loops") };
+            nest(builder, &depth, &mut Vec::new(), &mut |builder, depth| {
+                let x = self.x.at(builder, &self.time_and_batch(time, batch, &depth[0])).cast(dtype);
+                let weight = weights.at(builder, &[direction.clone(), row.clone(), depth[0].clone()]);
+                let term = multiply(&x, &weight.cast(dtype));
+                sums.store(builder, indices, UpdateOp::Add, term, here!());
+            });
+        });
+        Ok(sums)
     }
 
     /// Indices of an input in its own order.
@@ -416,16 +452,31 @@ impl Sequence<'_> {
         self.layer.course.in_step(&self.direction, &self.step, &self.last, &at)
     }
 
-    /// The product of a state `[direction, batch, unit]` with a row of the recurrent weights.
+    /// Does something with the product of the state with each row of the recurrent weights up to one.
+    pub(super) fn each_product(
+        &self,
+        builder: &mut KernelBuilder,
+        rows: usize,
+        then: &mut dyn FnMut(&mut KernelBuilder, &Value, Value),
+    ) {
+        match (&self.layer.weights.recurrent, self.state_bytes) {
+            (Factor::Bytes(weights), Some(bytes)) => bytes.each_product(builder, self, weights, rows, then),
+            _ => self.each(builder, rows, &mut |builder, row| {
+                let product = self.recur(builder, row, self.hidden);
+                then(builder, row, product);
+            }),
+        }
+    }
+
+    /// The product of a state `[direction, batch, unit]` with a row of the recurrent weights, which are floats.
     pub(super) fn recur(&self, builder: &mut KernelBuilder, row: &Value, state: &Tensor) -> Value {
+        let Factor::Floats(weights) = &self.layer.weights.recurrent else {
+            unreachable!("the products of bytes are formed for all rows")
+        };
         let dtype = self.layer.wide.1;
         let sum = builder.accumulator("sum", number(dtype, 0.0), here!());
         self.each(builder, self.layer.hidden, &mut |builder, unit| {
-            let weight = self
-                .layer
-                .weights
-                .recurrent
-                .at(builder, &[self.direction.clone(), row.clone(), unit.clone()]);
+            let weight = weights.at(builder, &[self.direction.clone(), row.clone(), unit.clone()]);
             let term = multiply(&weight.cast(dtype), &self.at(builder, state, unit));
             builder.update(sum, UpdateOp::Add, term, here!());
         });

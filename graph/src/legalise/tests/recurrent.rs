@@ -201,3 +201,71 @@ fn numbers_of_bytes(shape: &[usize], seed: usize) -> HostTensor {
     let length = shape.iter().product::<usize>();
     HostTensor::new(shape, (0..length).map(|place| ((place * 37 + seed * 11) % 251) as u8).collect()).unwrap()
 }
+
+/// An LSTM whose weights are bytes. Scales and zero points belong to a direction or to each of its rows.
+fn compare_bytes(case: Case<'_>, element: ElementType, per_row: bool) {
+    let Case { steps, batch, inputs, hidden, .. } = case;
+    let directions = if case.direction == "bidirectional" { 2 } else { 1 };
+    let attributes = [("direction", text(case.direction)), ("hidden_size", Attribute::Int(hidden as i64))];
+    let rows = 4 * hidden;
+    let bytes = |shape: &[usize], seed: usize| {
+        let count: usize = shape.iter().product();
+        let low = if element == ElementType::U8 { 0 } else { -128 };
+        let list: Vec<i64> = (0..count).map(|place| low + ((place * 89 + seed * 31) % 256) as i64).collect();
+        HostTensor::new(shape, list).unwrap().cast(element).unwrap()
+    };
+    let parameters = if per_row { vec![directions, rows] } else { vec![directions] };
+    let count: usize = parameters.iter().product();
+    let scales = |start: f32| (0..count).map(|place| start + 0.0001 * (place % 7) as f32).collect::<Vec<_>>();
+    let scales = |start: f32| HostTensor::new(&parameters, scales(start)).unwrap();
+    let middle = if element == ElementType::U8 { 120 } else { -9 };
+    let zeros = HostTensor::new(&parameters, vec![middle; count]).unwrap().cast(element).unwrap();
+    let state = [directions, batch, hidden];
+    let known = |tensor| Some(Given(tensor, case.known));
+    let given = [
+        Some(Given(numbers(&[steps, batch, inputs], 1), false)),
+        known(bytes(&[directions, inputs, rows], 2)),
+        known(bytes(&[directions, hidden, rows], 3)),
+        known(scaled(&[directions, 2 * rows], 4)),
+        case.lengths.map(|lengths| Given(integers(lengths).cast(ElementType::I32).unwrap(), case.known)),
+        case.rich.then(|| Given(numbers(&state, 5), false)),
+        case.rich.then(|| Given(numbers(&state, 6), false)),
+        case.rich.then(|| Given(scaled(&[directions, 3 * hidden], 7), case.known)),
+        known(scales(0.003)),
+        known(zeros.clone()),
+        known(scales(0.002)),
+        known(zeros),
+    ];
+    let inputs: Vec<Option<&Given>> = given.iter().map(Option::as_ref).collect();
+    for symbolic in [false, true] {
+        let order: fn(usize) -> Order = Order::given;
+        check_given("dynamic_quantize_lstm", &attributes, &inputs, 3, symbolic, [&order, &order]);
+    }
+}
+
+#[test]
+fn inputs_and_states_of_layers_of_bytes_become_bytes() {
+    for element in [ElementType::I8, ElementType::U8] {
+        for direction in ["forward", "reverse", "bidirectional"] {
+            for per_row in [false, true] {
+                compare_bytes(Case { direction, ..PLAIN }, element, per_row);
+                compare_bytes(
+                    Case { direction, known: false, rich: false, batch: 1, ..PLAIN },
+                    element,
+                    per_row,
+                );
+            }
+            compare_bytes(Case { direction, lengths: Some(&[4, 7]), ..PLAIN }, element, false);
+            compare_bytes(
+                Case { direction, steps: 3, batch: 3, inputs: 8, hidden: 16, ..PLAIN },
+                element,
+                true,
+            );
+            compare_bytes(
+                Case { direction, steps: 1, batch: 1, inputs: 1, hidden: 1, ..PLAIN },
+                element,
+                false,
+            );
+        }
+    }
+}

@@ -84,7 +84,7 @@ fn read_layer(arguments: &Arguments<'_>, gates: usize, transposed: bool) -> Resu
 fn read(arguments: &Arguments<'_>, gates: usize) -> Result<(Layer, Weights), Fault> {
     let layer = read_layer(arguments, gates, false)?;
     let numbers = |place: usize| Ok::<_, Fault>(arguments.optional_numbers(place)?.unwrap_or_default());
-    Ok((layer, Weights { input: numbers(1)?, recurrent: numbers(2)? }))
+    Ok((layer, Weights { input: numbers(1)?, recurrent: numbers(2)?, rounds_factors: false }))
 }
 
 fn rnn(arguments: &Arguments<'_>) -> Result<Vec<Value>, Fault> {
@@ -156,7 +156,8 @@ fn run_lstm(arguments: &Arguments<'_>, layer: &Layer, weights: &Weights) -> Resu
             unreachable!("there are three activations a direction")
         };
         let peephole = &peepholes[step.direction * 3 * n..][..3 * n];
-        let sum = |row: usize| step.input[row] + step.recur(row, &state.hidden) + step.bias[row];
+        let factor = step.factor(&state.hidden);
+        let sum = |row: usize| step.input[row] + step.recur(row, &factor) + step.bias[row];
         let (mut hidden, mut cell) = (Vec::with_capacity(n), Vec::with_capacity(n));
         for unit in 0..n {
             let old = state.cell[unit];
@@ -175,14 +176,16 @@ fn run_lstm(arguments: &Arguments<'_>, layer: &Layer, weights: &Weights) -> Resu
     })
 }
 
-/// An LSTM whose weights are integers with scale and zero point, `[direction, input, gates · hidden]`. Inputs and states
-/// are not quantised here, which an implementation may do: its results differ by that rounding.
+/// An LSTM whose weights are integers with scale and zero point, `[direction, input, gates · hidden]`. The inputs of a call, and the state
+/// of each sequence in each step, become unsigned bytes, too, as `DynamicQuantizeLinear` makes them. ONNX Runtime has one scale for the states of all
+/// sequences that a thread computes, so that its results differ by rounding where a batch has several.
 fn dynamic_quantize_lstm(arguments: &Arguments<'_>) -> Result<Vec<Value>, Fault> {
     let layer = read_layer(arguments, 4, true)?;
     let (directions, rows) = (layer.directions, 4 * layer.hidden);
     let weights = Weights {
         input: dequantised(arguments, 1, [directions, layer.inputs, rows], 8)?,
         recurrent: dequantised(arguments, 2, [directions, layer.hidden, rows], 10)?,
+        rounds_factors: true,
     };
     run_lstm(arguments, &layer, &weights)
 }

@@ -10,6 +10,8 @@ pub(super) struct Weights {
     pub(super) input: Vec<f64>,
     /// `[direction][row][hidden]`
     pub(super) recurrent: Vec<f64>,
+    /// Whether inputs and states are rounded to bytes before they are multiplied.
+    pub(super) rounds_factors: bool,
 }
 
 /// Extents and options of a layer.
@@ -43,6 +45,7 @@ pub(super) struct Step<'s> {
     /// The bias of the recurrence, one number for each row.
     pub(super) bias: &'s [f64],
     pub(super) clip: f64,
+    rounds_factors: bool,
 }
 
 /// How many sums are formed side by side: one sum alone waits for each addition to end.
@@ -61,7 +64,25 @@ fn dot(left: &[f64], right: &[f64]) -> f64 {
     sums.iter().sum::<f64>() + rest.sum::<f64>()
 }
 
+/// The numbers that bytes with one scale and zero point stand for, those of `DynamicQuantizeLinear` for these numbers. As it does, this
+/// computes in `f32`.
+fn rounded_to_bytes(numbers: &[f64]) -> Vec<f64> {
+    let numbers: Vec<f32> = numbers.iter().map(|number| *number as f32).collect();
+    let low = numbers.iter().copied().fold(0.0, f32::min);
+    let high = numbers.iter().copied().fold(0.0, f32::max);
+    let scale = if low < high { (high - low) / 255.0 } else { 1.0 };
+    let zero = (0.0 - low / scale).clamp(0.0, 255.0).round_ties_even();
+    // A conversion saturates, and gives 0 for NaN.
+    let byte = |number: f32| ((number / scale).round_ties_even() + zero) as u8;
+    numbers.iter().map(|number| f64::from(f32::from(byte(*number)) - zero) * f64::from(scale)).collect()
+}
+
 impl Step<'_> {
+    /// A state as the factor of products.
+    pub(super) fn factor(&self, state: &[f64]) -> Vec<f64> {
+        if self.rounds_factors { rounded_to_bytes(state) } else { state.to_vec() }
+    }
+
     /// The product of a state with one row of the recurrent weights.
     pub(super) fn recur(&self, row: usize, state: &[f64]) -> f64 {
         let weights = &self.recurrent[row * state.len()..(row + 1) * state.len()];
@@ -154,6 +175,7 @@ impl Layer {
         cell: impl Fn(&Step<'_>, &mut State),
     ) -> Result<Vec<Value>, Fault> {
         let Some(x) = arguments.optional_numbers(0)? else { refuse!("input 0 is missing") };
+        let x = if weights.rounds_factors { rounded_to_bytes(&x) } else { x };
         let bias = match arguments.optional_numbers(3)? {
             None => vec![0.0; self.directions * 2 * rows],
             Some(bias) if bias.len() == self.directions * 2 * rows => bias,
@@ -184,11 +206,15 @@ impl Layer {
                     let input: Vec<f64> = (0..rows).map(product).collect();
                     let recurrent =
                         &weights.recurrent[direction * rows * self.hidden..][..rows * self.hidden];
-                    let clip = self.clip;
-                    cell(
-                        &Step { direction, input: &input, recurrent, bias: &bias[rows..], clip },
-                        &mut state,
-                    );
+                    let own = Step {
+                        direction,
+                        input: &input,
+                        recurrent,
+                        bias: &bias[rows..],
+                        clip: self.clip,
+                        rounds_factors: weights.rounds_factors,
+                    };
+                    cell(&own, &mut state);
                     let target = ((time * self.directions + direction) * self.batch + batch) * self.hidden;
                     all[target..target + self.hidden].copy_from_slice(&state.hidden);
                 }
