@@ -34,3 +34,27 @@ pub fn recurrent(
     }
     y
 }
+
+/// A recurrent layer of integers: bytes are mapped by a matrix of bytes, scaled and moved by the inputs in each step of each sequence.
+#[tensor_kernel]
+pub fn recurrent_bytes(x: &Tensor<i8, B, T, H>, w: &Tensor<i8, H, H>) -> Tensor<u8, B, T, H> {
+    let mut y = Tensor::zeros();
+    for b in 0..B {
+        let mut state: Tensor<u8, H> = Tensor::zeros();
+        let mut next: Tensor<i32, H> = Tensor::zeros();
+        for t in 0..T {
+            for j in 0..H {
+                let mut sum = 0i32;
+                for k in 0..H {
+                    sum += w[[j, k]] as i32 * state[[k]] as i32;
+                }
+                next[[j]] = (sum >> 6) + x[[b, t, j]] as i32;
+            }
+            for j in 0..H {
+                state[[j]] = next[[j]].max(0).min(255) as u8;
+                y[[b, t, j]] = state[[j]];
+            }
+        }
+    }
+    y
+}

@@ -4,10 +4,11 @@ use tilewright_core::analysis::block::{complete_store, loads, loads_in, reads};
 use tilewright_core::analysis::constant::constant_blocks;
 use tilewright_core::analysis::scope::{consumers, writes_parameter};
 use tilewright_core::annotation::INLINE_RULE;
-use tilewright_core::expr::ExprKind;
+use tilewright_core::expr::{Cost, ExprKind};
 use tilewright_core::index::{Base, Index};
+use tilewright_core::program::Program;
 use tilewright_core::schedule::{BlockRv, Schedule};
-use tilewright_core::stmt::{Block, Store};
+use tilewright_core::stmt::{Block, Iter, Store};
 use tilewright_core::visit::for_each_expr;
 use tilewright_macros::schedule_rule;
 
@@ -17,7 +18,7 @@ use crate::space::rules::block::{block_of, points};
 /// Inlines an element-wise block into its consumers when that saves a buffer and repeats no expensive work.
 ///
 /// A block is inlined when it reads its inputs in the order of its iterators (so that accesses stay contiguous) and computes nothing
-/// expensive that its consumers would then repeat. A tensor of one value is always inlined. For a block that depends on constant
+/// expensive that its consumers would then repeat, such as a division for each product that an element is a factor of. A tensor of one value is always inlined. For a block that depends on constant
 /// parameters alone, the rule also offers to keep it, so that it runs once, ahead of calls. A block annotated
 /// `inline_rule = "disable"` is left alone.
 #[schedule_rule(target = "any", after = "inline_constant_scalars", before = "add_rfactor")]
@@ -31,7 +32,8 @@ pub fn auto_inline(schedule: &mut Schedule, block: BlockRv) -> RuleResult {
     let is_one_value = reads(&found).is_empty();
     let repeats =
         consumers(schedule.program(), &found).iter().map(|reader| repetitions(&found, reader)).sum::<usize>();
-    let is_cheap = !is_expensive(store) || repeats <= 1;
+    let is_cheap =
+        (!is_expensive(store) || repeats <= 1) && !repeats_division(schedule.program(), &found, store);
     let is_worth_it = is_one_value || (is_cheap && keeps_order(&found, store));
     if !is_worth_it {
         return schedule.unchanged();
@@ -68,6 +70,20 @@ fn is_expensive(store: &Store) -> bool {
     expensive
 }
 
+/// Whether consumers would divide again and again for one element: a factor of products that is a quotient, such as a byte that stands for a number.
+fn repeats_division(program: &Program, block: &Block, store: &Store) -> bool {
+    let mut divides = false;
+    for_each_expr(&store.value, &mut |node| {
+        divides |= matches!(node.kind(), ExprKind::Binary(op, ..) if matches!(op.cost(), Cost::Division(_)));
+    });
+    let repeats = |reader: &Block| {
+        let loads = loads(&reader.body);
+        let mut own = loads.iter().filter(|access| access.buffer == store.buffer);
+        own.any(|access| is_evaluated_again(block, reader, access.indices))
+    };
+    divides && consumers(program, block).into_iter().any(|reader| repeats(reader))
+}
+
 /// How often a consumer evaluates each element: once per load, or many times when it has iterators that the
 /// block's element does not depend on, or windows that overlap.
 fn repetitions(block: &Block, reader: &Block) -> usize {
@@ -75,15 +91,15 @@ fn repetitions(block: &Block, reader: &Block) -> usize {
     loads(&reader.body)
         .iter()
         .filter(|access| access.buffer == store.buffer)
-        .map(|access| {
-            let is_repeated = reader.iters.iter().any(|iter| {
-                !iter.extent.is(1) && !access.indices.iter().any(|index| index.mentions(iter.var))
-            });
-            let overlaps =
-                points(reader).zip(points(block)).is_some_and(|(reads, elements)| reads > elements);
-            if is_repeated || overlaps { 2 } else { 1 }
-        })
+        .map(|access| if is_evaluated_again(block, reader, access.indices) { 2 } else { 1 })
         .sum()
+}
+
+/// Whether a consumer that loads a block's elements from these places loads an element many times.
+fn is_evaluated_again(block: &Block, reader: &Block, indices: &[Index]) -> bool {
+    let is_free = |iter: &Iter| !iter.extent.is(1) && !indices.iter().any(|index| index.mentions(iter.var));
+    let overlaps = points(reader).zip(points(block)).is_some_and(|(reads, elements)| reads > elements);
+    reader.iters.iter().any(is_free) || overlaps
 }
 
 /// Whether each read uses the block's iterators in the order in which it writes them, so that an
