@@ -7,42 +7,73 @@ use tilewright_core::analysis::scope::{blocks, loops_around};
 use tilewright_core::annotation::PARALLEL;
 use tilewright_core::ids::VarId;
 use tilewright_core::schedule::{LoopRv, Schedule, ScheduleError};
-use tilewright_core::stmt::{Block, For, IterKind, LoopKind, Stmt};
+use tilewright_core::stmt::{For, IterKind, LoopKind, Stmt, Symbol};
 
 use crate::cpu::postproc::{find, nest_annotation};
 
 /// In each nest, fuses the outermost independent loops while they have no more iterations than the nest's
-/// annotation allows, and makes the result parallel. Where an extent is symbolic, loops are not fused, and several are made parallel.
+/// annotation allows, and makes the result parallel. Where an extent is symbolic, loops are not fused, and several are made parallel. A
+/// recurrence of one sequence has no such loops: each of its steps shares out the points of its large blocks.
 pub(super) fn parallelize_nests(schedule: &mut Schedule) -> Result<(), ScheduleError> {
-    let nests: Vec<(Arc<Block>, i64)> = root_nests(schedule)
+    let nests: Vec<(Vec<Symbol>, i64)> = root_nests(schedule)
         .into_iter()
         .filter_map(|nest| {
             let inside = blocks(nest);
             let limit = nest_annotation(&inside, PARALLEL)?;
-            Some((inside.first().map(|block| Arc::clone(block))?, limit))
+            Some((inside.iter().map(|block| block.name.clone()).collect(), limit))
         })
         .collect();
-    for (first, limit) in nests {
-        if limit > 1 {
-            move_out_of_recurrence(schedule, &first, limit)?;
-        }
+    for (names, limit) in nests {
         if limit <= 1 {
             continue;
         }
-        let extents = leading_extents(schedule, &first, limit);
-        if extents.is_empty() {
-            continue;
+        move_out_of_recurrence(schedule, &names[0], limit)?;
+        if !parallelize(schedule, &names[0], 0, limit)? {
+            parallelize_steps(schedule, &names, limit)?;
         }
-        let (block, _) = find(schedule, &first.name)?;
-        let mut loops: Vec<LoopRv> = schedule.get_loops(block)?.into_iter().take(extents.len()).collect();
-        if loops.len() > 1 && !extents.contains(&None) {
-            loops = vec![schedule.fuse(&loops)?];
+    }
+    Ok(())
+}
+
+/// Makes the outermost independent loops around a block parallel, without the first `shared` ones. The answer is whether there are any.
+fn parallelize(
+    schedule: &mut Schedule,
+    name: &Symbol,
+    shared: usize,
+    limit: i64,
+) -> Result<bool, ScheduleError> {
+    let (block, id) = find(schedule, name)?;
+    let path = loops_around(&schedule.program().body, id).unwrap_or_default();
+    let extents = leading_extents(&path[shared..], limit);
+    if extents.is_empty() {
+        return Ok(false);
+    }
+    let loops = schedule.get_loops(block)?.into_iter().skip(shared);
+    let mut loops: Vec<LoopRv> = loops.take(extents.len()).collect();
+    if loops.len() > 1 && !extents.contains(&None) {
+        loops = vec![schedule.fuse(&loops)?];
+    }
+    for each in loops {
+        // Iterations may still share a buffer: then the rest of the nest stays serial.
+        if schedule.parallel(each).is_err() {
+            break;
         }
-        for each in loops {
-            // Iterations may still share a buffer: then the rest of the nest stays serial.
-            if schedule.parallel(each).is_err() {
-                break;
-            }
+    }
+    Ok(true)
+}
+
+/// The fewest points of a block that threads share in each step of a recurrence. They are started and joined in every step, which takes as long
+/// as some ten thousand multiply-adds.
+const LEAST_OF_STEP: i64 = 1 << 17;
+
+/// Makes the loops of large blocks parallel that are inside of a loop over steps.
+fn parallelize_steps(schedule: &mut Schedule, names: &[Symbol], limit: i64) -> Result<(), ScheduleError> {
+    for name in names {
+        let (_, id) = find(schedule, name)?;
+        let path = loops_around(&schedule.program().body, id).unwrap_or_default();
+        let shared = path.iter().take_while(|node| blocks(&node.body).len() > 1).count();
+        if shared > 0 && points(&path[shared..]) >= LEAST_OF_STEP {
+            parallelize(schedule, name, shared, limit)?;
         }
     }
     Ok(())
@@ -57,8 +88,9 @@ fn root_nests(schedule: &Schedule) -> Vec<&Stmt> {
 
 /// Puts a part of a loop over independent points around a recurrence that holds it: each thread then executes the recurrence for
 /// points of its own. The inner part is at least a vector.
-fn move_out_of_recurrence(schedule: &mut Schedule, first: &Block, limit: i64) -> Result<(), ScheduleError> {
-    let path = loops_around(&schedule.program().body, first.id).unwrap_or_default();
+fn move_out_of_recurrence(schedule: &mut Schedule, first: &Symbol, limit: i64) -> Result<(), ScheduleError> {
+    let (_, id) = find(schedule, first)?;
+    let path = loops_around(&schedule.program().body, id).unwrap_or_default();
     let chain = perfect_nest(&path);
     let is_open = |node: &Arc<For>| {
         node.kind == LoopKind::Serial
@@ -77,7 +109,7 @@ fn move_out_of_recurrence(schedule: &mut Schedule, first: &Block, limit: i64) ->
         return Ok(());
     }
     let mut attempt = schedule.clone();
-    let (block, _) = find(&mut attempt, &first.name)?;
+    let (block, _) = find(&mut attempt, first)?;
     let loops = attempt.get_loops(block)?;
     let parts = attempt.split(loops[depth], &[None, Some(inner)])?;
     let order: Vec<LoopRv> = parts[..1].iter().chain(&loops[..depth]).copied().collect();
@@ -102,10 +134,9 @@ const LEAST_POINTS: i64 = 256;
 /// The extents of the perfectly nested outer loops that can be parallel together, with at most `limit` iterations; the outermost that has
 /// several iterations counts even when it alone has more. Empty where no loop has several iterations. Where a symbolic extent, here
 /// `None`, follows before there are as many, all loops count around enough points.
-fn leading_extents(schedule: &Schedule, block: &Block, limit: i64) -> Vec<Option<i64>> {
-    let path = loops_around(&schedule.program().body, block.id).unwrap_or_default();
+fn leading_extents(path: &[&Arc<For>], limit: i64) -> Vec<Option<i64>> {
     let is_open = |node: &&&Arc<For>| node.kind == LoopKind::Serial && is_spatial(&node.body, node.var);
-    let open = perfect_nest(&path).iter().take_while(is_open);
+    let open = perfect_nest(path).iter().take_while(is_open);
     let mut extents: Vec<Option<i64>> = open.map(|node| node.extent.as_constant()).collect();
     if extents.iter().flatten().any(|extent| *extent < 1) {
         return Vec::new();
@@ -219,6 +250,49 @@ mod tests {
         let (parallel, serial) = (LoopKind::Parallel, LoopKind::Serial);
         assert_eq!(column_loops("y[vi, vj]"), [(parallel, 4), (serial, 9), (serial, 64)]);
         assert_eq!(column_loops("y[vi, (vj + 1)%256]"), [(serial, 9), (serial, 256)]);
+    }
+
+    /// The kinds of the loops around the sums of each step of a recurrence with this many states.
+    fn step_loops(states: i64) -> Vec<LoopKind> {
+        let text = format!(
+            "kernel steps(in x: f32[5, {states}], in w: f32[{states}, {states}], out y: f32[5, {states}]) {{
+  buffer state: f32[{states}] global
+  buffer next: f32[{states}] global
+  for j in 0..{states} {{ block first(vj: spatial {states} = j) {{ state[vj] = 0.0 }} }}
+  for t in 0..5 {{
+    for j in 0..{states} {{ for k in 0..{states} {{
+      block next(vt: ordered 5 = t, vj: spatial {states} = j, vk: reduce {states} = k) {{
+        init {{ next[vj] = 0.0 }}
+        next[vj] = next[vj] + w[vj, vk] * state[vk]
+      }}
+    }} }}
+    for j in 0..{states} {{
+      block state(vt: ordered 5 = t, vj: spatial {states} = j) {{ state[vj] = next[vj] + x[vt, vj] }}
+    }}
+    for j in 0..{states} {{ block y(vt: ordered 5 = t, vj: spatial {states} = j) {{ y[vt, vj] = state[vj] }} }}
+  }}
+}}
+"
+        );
+        let program: Program = text.parse().unwrap_or_else(|error| panic!("{error}"));
+        let mut schedule = Schedule::new(program, Arc::new(Target::generic_cpu()), 0);
+        let block = schedule.get_block("state").unwrap();
+        schedule.annotate(block, PARALLEL, 1024).unwrap();
+        parallelize_nests(&mut schedule).unwrap();
+        let kinds = ["next", "state"].map(|name| {
+            let block = schedule.get_block(name).unwrap();
+            let id = schedule.values().block(block).unwrap();
+            let path = loops_around(&schedule.program().body, id).unwrap_or_default();
+            path.iter().map(|node| node.kind).collect::<Vec<_>>()
+        });
+        kinds.concat()
+    }
+
+    #[test]
+    fn the_large_blocks_of_a_step_are_shared_out() {
+        let (parallel, serial) = (LoopKind::Parallel, LoopKind::Serial);
+        assert_eq!(step_loops(512), [serial, parallel, serial, serial, serial]);
+        assert_eq!(step_loops(64), [serial; 5]);
     }
 
     #[test]

@@ -104,10 +104,14 @@ impl MultiLevelTiling {
         if TILING.is_in(&found.annotations) || !is_useful {
             return schedule.unchanged();
         }
-        let layouts =
+        let mut layouts =
             if self.packs { layouts(schedule.program(), &found) } else { vec![OperandLayout::default()] };
-        // The sums of a step may be as fast in lanes along the reduction, which postprocessing chooses.
-        let plain = is_step.then(|| schedule.fork());
+        if is_step && layouts.iter().any(|layout| layout.is_laid_out) {
+            layouts.retain(|layout| layout.is_laid_out);
+        }
+        // Without tiles, postprocessing puts the sums of a step into lanes along the reduction. Weights that are laid out for tiles need none of it.
+        let is_laid_out = layouts.iter().any(|layout| layout.is_laid_out);
+        let plain = (is_step && !is_laid_out).then(|| schedule.fork());
         let tiles = Tiles::cut_within(schedule, block, &[], self)?;
         let outer_reduction = tiles.level('R', 0).ok_or(ScheduleError::NotReduction(found.id))?;
         let mut variants: Vec<Schedule> = plain.into_iter().collect();
