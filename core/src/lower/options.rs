@@ -20,6 +20,9 @@ pub struct LowerOptions {
     pub max_unrolled_statements: usize,
     /// How many statements a loop of the schedule may become, where that is decided before all else.
     pub max_scheduled_unrolling: Option<usize>,
+    /// The bytes of a core's second-level cache, where steps of recurrences alternate between the directions in which they read weights that it does not
+    /// hold; `None` where all of them read forwards.
+    pub second_cache_bytes: Option<u64>,
     /// The largest intermediate, in bytes, that is kept in memory of its thread alone.
     pub max_local_bytes: usize,
     /// The names of the [tensor intrinsics](crate::intrinsic) that the backend emits. They stay marked in the flat
@@ -37,6 +40,7 @@ impl Default for LowerOptions {
             max_cut_statements: 2048,
             max_unrolled_statements: 512,
             max_scheduled_unrolling: None,
+            second_cache_bytes: None,
             max_local_bytes: 64 << 10,
             intrinsics: Vec::new(),
         }
@@ -57,6 +61,7 @@ impl LowerOptions {
     /// The options for a target: its passes run, and the intrinsics that it emits stay marked.
     pub fn of(target: &Target) -> Self {
         let (kind, intrinsics) = (target.kind(), target.intrinsics().to_vec());
-        LowerOptions { kind, intrinsics, ..LowerOptions::default() }
+        let second_cache_bytes = target.cpu().ok().map(|cpu| cpu.l2_bytes);
+        LowerOptions { kind, intrinsics, second_cache_bytes, ..LowerOptions::default() }
     }
 }

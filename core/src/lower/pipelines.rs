@@ -81,6 +81,8 @@ static CPU: Pipeline = Pipeline {
         Pass::new("pipeline_loops", Some(Loops), to_loops::pipeline_loops::pipeline_loops),
     ],
     boundaries: &[
+        // While loops are still whole, and before anything is written out: it makes a second copy of each step.
+        Pass::new("alternate_directions", Some(Loops), loops::alternate_directions::alternate_directions),
         // While loops are still whole. Before peeling, which takes one side of a condition apart from the other.
         Pass::new("unswitch_selections", Some(Loops), loops::unswitch_selections::unswitch_selections),
         // While loops are still whole, and before guards are decided: it changes the loops that decide them.

@@ -1,5 +1,5 @@
-//! `// test: lower PASS … [emits=INTRINSIC …]`: the body is a scheduled program, followed by what it is after each of the passes, for a
-//! backend that emits some intrinsics.
+//! `// test: lower PASS … [emits=INTRINSIC …] [cache=BYTES]`: the body is a scheduled program, followed by what it is after each of the passes, for a
+//! backend that emits some intrinsics, and a machine with a second-level cache of some bytes.
 
 use tilewright_core::lower::{LowerOptions, lower_with};
 use tilewright_core::program::Program;
@@ -12,12 +12,19 @@ const AFTER: &str = "// after ";
 /// Begins an argument that names an intrinsic.
 const EMITS: &str = "emits=";
 
+/// Begins an argument that gives the size of a cache.
+const CACHE: &str = "cache=";
+
 /// The scheduled program and what becomes of it.
 pub(crate) fn run(case: &Case<'_>) -> Result<String, String> {
     let (emitted, passes): (Vec<&str>, Vec<&str>) =
         case.arguments.iter().partition(|argument| argument.starts_with(EMITS));
+    let (caches, passes): (Vec<&str>, Vec<&str>) =
+        passes.into_iter().partition(|argument| argument.starts_with(CACHE));
     let intrinsics = emitted.iter().map(|argument| argument[EMITS.len()..].into()).collect();
-    let options = LowerOptions { verify: true, intrinsics, ..LowerOptions::default() };
+    let cache = caches.first().map(|argument| argument[CACHE.len()..].parse()).transpose();
+    let second_cache_bytes = cache.map_err(|error| format!("{error}"))?;
+    let options = LowerOptions { verify: true, intrinsics, second_cache_bytes, ..LowerOptions::default() };
     let before: String =
         case.body.split_inclusive('\n').take_while(|line| !line.starts_with(AFTER)).collect();
     let program: Program = before.parse().map_err(|error| format!("{error}"))?;
