@@ -106,8 +106,8 @@ pub(crate) fn lstm(emitter: &mut Emitter, operands: &Operands<'_>) -> Emitted {
 /// An LSTM whose weights are integers with scales and zero points.
 pub(crate) fn dynamic_quantize_lstm(emitter: &mut Emitter, operands: &Operands<'_>) -> Emitted {
     let weights = Weights {
-        input: Factor::Bytes(Bytes::read(emitter, operands, 1, 8)?),
-        recurrent: Factor::Bytes(Bytes::read(emitter, operands, 2, 10)?),
+        input: Factor::Bytes(Box::new(Bytes::read(emitter, operands, 1, 8)?)),
+        recurrent: Factor::Bytes(Box::new(Bytes::read(emitter, operands, 2, 10)?)),
     };
     lstm_with(emitter, operands, weights)
 }

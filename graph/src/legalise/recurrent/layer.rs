@@ -29,7 +29,7 @@ pub(super) struct Weights {
 /// A matrix of weights for each direction, `[direction, row, column]`.
 pub(super) enum Factor {
     Floats(Tensor),
-    Bytes(Bytes),
+    Bytes(Box<Bytes>),
 }
 
 impl Factor {
