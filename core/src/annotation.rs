@@ -194,6 +194,8 @@ keys! {
     PANELS: bool = "panels";
     /// The most iterations of a nest's parallel loop; 1 for a serial nest.
     PARALLEL: i64 = "parallel";
+    /// Whether threads share the steps of a recurrence where they could run recurrences of their own.
+    PARALLEL_STEPS: bool = "parallel_steps";
     /// The most elements of a nest's vectorized loops.
     VECTORIZE: i64 = "vectorize";
     /// The most copies of a statement that unrolling may make in a nest.

@@ -35,12 +35,20 @@ impl Cache {
 }
 
 impl BlockFacts<'_> {
-    /// The bytes fetched into a cache, weighted by their latency, without the data that other blocks have just left in it.
-    pub(super) fn fetched_into(&self, cache: Cache) -> f64 {
-        let losses: Vec<f64> = self.working_set.iter().map(|touched| loss(touched / cache.bytes)).collect();
+    /// The bytes fetched into a cache, weighted by their latency, without the data that other blocks have just left in it. Of what a parallel loop
+    /// touches, each of `caches` holds a part from one execution of the loop to the next.
+    pub(super) fn fetched_into(&self, cache: Cache, caches: f64) -> f64 {
+        let parallel = self.loops.iter().position(|node| node.kind == LoopKind::Parallel);
+        let parts = parallel.map_or(1.0, |place| caches.min(self.loops[place].extent).max(1.0));
+        let share = |depth: usize| if Some(depth) <= parallel { 1.0 / parts } else { 1.0 };
+        let sets = self.working_set.iter().enumerate();
+        let losses: Vec<f64> =
+            sets.map(|(depth, touched)| loss(touched * share(depth) / cache.bytes)).collect();
         let from_afar = self.accesses.iter().filter(|access| !cache.keeps(access.distance));
         from_afar
-            .map(|access| access.fetched_into(cache, &losses, &self.loops, self.loops_outside(access)))
+            .map(|access| {
+                access.fetched_into(cache, &losses, &share, &self.loops, self.loops_outside(access))
+            })
             .sum()
     }
 
@@ -91,10 +99,18 @@ fn loss_by_conflicts(share: f64) -> f64 {
 
 impl AccessFact {
     /// The bytes fetched into a cache by the `outside` outer loops. `losses` gives for each depth the share of the working set from there inwards that is
-    /// evicted before its next use.
-    fn fetched_into(&self, cache: Cache, losses: &[f64], loops: &[LoopFact], outside: usize) -> f64 {
+    /// evicted before its next use, and `share` the share of the data that one cache holds.
+    fn fetched_into(
+        &self,
+        cache: Cache,
+        losses: &[f64],
+        share: &dyn Fn(usize) -> f64,
+        loops: &[LoopFact],
+        outside: usize,
+    ) -> f64 {
         let lost = |depth: usize| {
-            let conflicts = loss_by_conflicts(self.occupied(depth, cache.way) / cache.bytes);
+            let occupied = self.occupied(depth, cache.way) * share(depth);
+            let conflicts = loss_by_conflicts(occupied / cache.bytes);
             losses[depth].max(conflicts)
         };
         let fetched = fetched_by(&loops[..outside], &|depth| self.line_bytes(depth), &lost);

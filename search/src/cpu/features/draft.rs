@@ -46,7 +46,7 @@ const HALVING: f64 = 10.0;
 /// The estimated share of the machine's peak without tensor intrinsics: more than 1 where intrinsics exceed that peak.
 pub(super) fn score(program: &Program, blocks: &[BlockFacts<'_>], cpu: &CpuTarget, threads: u32) -> f32 {
     let threads = f64::from(threads);
-    let caches = Caches::of(cpu, blocks);
+    let caches = Caches::of(cpu, blocks, threads);
     let cycles: f64 = blocks.iter().map(|block| block_cycles(block, &caches, cpu, threads)).sum::<f64>()
         + start_cost(blocks);
     let useful: f64 = blocks.iter().map(|block| ideal_cycles(program, block, cpu, threads)).sum();

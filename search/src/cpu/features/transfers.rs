@@ -42,11 +42,13 @@ pub(super) struct Caches {
     second: Cache,
     /// The third-level cache, where a call's data does not fit into it.
     third: Option<Cache>,
+    /// The threads, each with first- and second-level caches of its own.
+    threads: f64,
 }
 
 impl Caches {
     /// The caches of a CPU. A third-level cache that holds all data of the blocks keeps it from one call to the next, and is left out.
-    pub(super) fn of(cpu: &CpuTarget, blocks: &[BlockFacts<'_>]) -> Self {
+    pub(super) fn of(cpu: &CpuTarget, blocks: &[BlockFacts<'_>], threads: f64) -> Self {
         let rates = if cpu.vector_bits < 512 { &NARROW } else { &WIDE };
         let by_ways = |bytes: f64| Cache { bytes, way: bytes / WAYS };
         let second = by_ways(cpu.l2_bytes as f64);
@@ -56,6 +58,7 @@ impl Caches {
             first: Cache { bytes: cpu.l1_bytes as f64, way: L1_WAY },
             second,
             third: Some(by_ways(third)).filter(|third| !third.keeps(touched(blocks, 0))),
+            threads,
         }
     }
 
@@ -64,9 +67,9 @@ impl Caches {
     pub(super) fn with_transfers(&self, instructions: f64, block: &BlockFacts<'_>) -> f64 {
         let rates = self.rates;
         let translations = TRANSLATION * block.translated_pages(TRANSLATIONS);
-        let from_second = block.fetched_into(self.first) / rates.second;
-        let from_third = block.fetched_into(self.second) / rates.third;
-        let from_memory = self.third.map_or(0.0, |third| block.fetched_into(third)) / rates.memory;
+        let from_second = block.fetched_into(self.first, self.threads) / rates.second;
+        let from_third = block.fetched_into(self.second, self.threads) / rates.third;
+        let from_memory = self.third.map_or(0.0, |third| block.fetched_into(third, 1.0)) / rates.memory;
         overlapped(overlapped(instructions + translations, from_second), from_third) + from_memory
     }
 }

@@ -3,7 +3,7 @@
 mod layout;
 mod loop_order;
 mod panels;
-mod parallel;
+pub(crate) mod parallel;
 mod prefetch;
 mod reduction;
 mod stream;

@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
-use tilewright_core::analysis::block::is_ordered_by;
+use tilewright_core::analysis::block::{is_ordered_by, writes};
 use tilewright_core::analysis::scope::{blocks, loops_around};
-use tilewright_core::annotation::PARALLEL;
+use tilewright_core::annotation::{PARALLEL, PARALLEL_STEPS};
 use tilewright_core::ids::VarId;
 use tilewright_core::schedule::{LoopRv, Schedule, ScheduleError};
 use tilewright_core::stmt::{For, IterKind, LoopKind, Stmt, Symbol};
+use tilewright_core::visit::find_block;
 
 use crate::cpu::postproc::{find, nest_annotation};
 
@@ -15,16 +16,19 @@ use crate::cpu::postproc::{find, nest_annotation};
 /// annotation allows, and makes the result parallel. Where an extent is symbolic, loops are not fused, and several are made parallel. A
 /// recurrence of one sequence has no such loops: each of its steps shares out the points of its large blocks.
 pub(super) fn parallelize_nests(schedule: &mut Schedule) -> Result<(), ScheduleError> {
-    let nests: Vec<(Vec<Symbol>, i64)> = root_nests(schedule)
+    let nests: Vec<Nest> = root_nests(schedule)
         .into_iter()
         .filter_map(|nest| {
             let inside = blocks(nest);
-            let limit = nest_annotation(&inside, PARALLEL)?;
-            Some((inside.iter().map(|block| block.name.clone()).collect(), limit))
+            Some(Nest {
+                limit: nest_annotation(&inside, PARALLEL)?,
+                steps_first: nest_annotation(&inside, PARALLEL_STEPS) == Some(true),
+                names: inside.iter().map(|block| block.name.clone()).collect(),
+            })
         })
         .collect();
-    for (names, limit) in nests {
-        if limit <= 1 {
+    for Nest { names, limit, steps_first } in nests {
+        if limit <= 1 || (steps_first && parallelize_steps(schedule, &names, limit)?) {
             continue;
         }
         move_out_of_recurrence(schedule, &names[0], limit)?;
@@ -33,6 +37,16 @@ pub(super) fn parallelize_nests(schedule: &mut Schedule) -> Result<(), ScheduleE
         }
     }
     Ok(())
+}
+
+/// A nest at the outermost level.
+struct Nest {
+    /// The names of its blocks, in program order.
+    names: Vec<Symbol>,
+    /// The most iterations of a parallel loop.
+    limit: i64,
+    /// Whether threads share steps, if they can.
+    steps_first: bool,
 }
 
 /// Makes the outermost independent loops around a block parallel, without the first `shared` ones. The answer is whether there are any.
@@ -64,19 +78,24 @@ fn parallelize(
 
 /// The fewest points of a block that threads share in each step of a recurrence. They are started and joined in every step, which takes as long
 /// as some ten thousand multiply-adds.
-const LEAST_OF_STEP: i64 = 1 << 17;
+pub(crate) const LEAST_OF_STEP: i64 = 1 << 17;
 
-/// Makes the loops of large blocks parallel that are inside of a loop over steps.
-fn parallelize_steps(schedule: &mut Schedule, names: &[Symbol], limit: i64) -> Result<(), ScheduleError> {
+/// Makes the loops of large blocks parallel that are inside of a loop over steps. The answer is whether there are any.
+fn parallelize_steps(schedule: &mut Schedule, names: &[Symbol], limit: i64) -> Result<bool, ScheduleError> {
+    let mut shares = false;
     for name in names {
         let (_, id) = find(schedule, name)?;
         let path = loops_around(&schedule.program().body, id).unwrap_or_default();
-        let shared = path.iter().take_while(|node| blocks(&node.body).len() > 1).count();
+        let Some(block) = find_block(&schedule.program().body, id) else { continue };
+        // The initial values of sums may be a block of their own.
+        let written = writes(block);
+        let is_shared = |node: &&&Arc<For>| blocks(&node.body).iter().any(|other| writes(other) != written);
+        let shared = path.iter().take_while(is_shared).count();
         if shared > 0 && points(&path[shared..]) >= LEAST_OF_STEP {
-            parallelize(schedule, name, shared, limit)?;
+            shares |= parallelize(schedule, name, shared, limit)?;
         }
     }
-    Ok(())
+    Ok(shares)
 }
 
 fn root_nests(schedule: &Schedule) -> Vec<&Stmt> {

@@ -75,6 +75,12 @@ pub(crate) fn own_loops(schedule: &mut Schedule, block: BlockRv) -> Result<Vec<L
     Ok(all.split_off(all.len() - own))
 }
 
+/// The number of points that the own loops of a block enumerate, as far as it is known.
+pub(crate) fn own_points(program: &Program, block: &Block) -> i64 {
+    let extents = own_nodes(program, block).into_iter().filter_map(|node| node.extent.as_constant());
+    extents.fold(1, i64::saturating_mul)
+}
+
 /// Whether a block is a reduction of one step of a recurrence: its own loops are inside of the loop over the steps, and each of
 /// them is one iterator, or the innermost part of one, and none of another.
 pub(crate) fn is_reduction_of_step(program: &Program, block: &Block) -> bool {
