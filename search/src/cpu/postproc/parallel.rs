@@ -271,34 +271,34 @@ mod tests {
         assert_eq!(column_loops("y[vi, (vj + 1)%256]"), [(serial, 9), (serial, 256)]);
     }
 
-    /// The kinds of the loops around the sums of each step of a recurrence with this many states.
-    fn step_loops(states: i64) -> Vec<LoopKind> {
+    /// The kinds of the loops around the sums, and the new states, of each step of recurrences with this many states.
+    fn step_loops(recurrences: i64, states: i64, steps_first: bool) -> Vec<LoopKind> {
         let text = format!(
-            "kernel steps(in x: f32[5, {states}], in w: f32[{states}, {states}], out y: f32[5, {states}]) {{
-  buffer state: f32[{states}] global
-  buffer next: f32[{states}] global
-  for j in 0..{states} {{ block first(vj: spatial {states} = j) {{ state[vj] = 0.0 }} }}
-  for t in 0..5 {{
+            "kernel steps(in x: f32[5, {states}], in w: f32[{states}, {states}], inout y: f32[{recurrences}, 6, {states}]) {{
+  buffer next: f32[{recurrences}, {states}] global
+  for d in 0..{recurrences} {{ for t in 0..5 {{
     for j in 0..{states} {{ for k in 0..{states} {{
-      block next(vt: ordered 5 = t, vj: spatial {states} = j, vk: reduce {states} = k) {{
-        init {{ next[vj] = 0.0 }}
-        next[vj] = next[vj] + w[vj, vk] * state[vk]
+      block next(vd: spatial {recurrences} = d, vt: ordered 5 = t, vj: spatial {states} = j, vk: reduce {states} = k) {{
+        init {{ next[vd, vj] = 0.0 }}
+        next[vd, vj] = next[vd, vj] + w[vj, vk] * y[vd, vt, vk]
       }}
     }} }}
     for j in 0..{states} {{
-      block state(vt: ordered 5 = t, vj: spatial {states} = j) {{ state[vj] = next[vj] + x[vt, vj] }}
+      block y(vd: spatial {recurrences} = d, vt: ordered 5 = t, vj: spatial {states} = j) {{
+        y[vd, vt + 1, vj] = next[vd, vj] + x[vt, vj]
+      }}
     }}
-    for j in 0..{states} {{ block y(vt: ordered 5 = t, vj: spatial {states} = j) {{ y[vt, vj] = state[vj] }} }}
-  }}
+  }} }}
 }}
 "
         );
         let program: Program = text.parse().unwrap_or_else(|error| panic!("{error}"));
         let mut schedule = Schedule::new(program, Arc::new(Target::generic_cpu()), 0);
-        let block = schedule.get_block("state").unwrap();
+        let block = schedule.get_block("y").unwrap();
         schedule.annotate(block, PARALLEL, 1024).unwrap();
+        schedule.annotate(block, PARALLEL_STEPS, i64::from(steps_first)).unwrap();
         parallelize_nests(&mut schedule).unwrap();
-        let kinds = ["next", "state"].map(|name| {
+        let kinds = ["next", "y"].map(|name| {
             let block = schedule.get_block(name).unwrap();
             let id = schedule.values().block(block).unwrap();
             let path = loops_around(&schedule.program().body, id).unwrap_or_default();
@@ -310,8 +310,13 @@ mod tests {
     #[test]
     fn the_large_blocks_of_a_step_are_shared_out() {
         let (parallel, serial) = (LoopKind::Parallel, LoopKind::Serial);
-        assert_eq!(step_loops(512), [serial, parallel, serial, serial, serial]);
-        assert_eq!(step_loops(64), [serial; 5]);
+        let shared = [serial, serial, parallel, serial, serial, serial, serial];
+        let apart = [parallel, serial, serial, serial, parallel, serial, serial];
+        assert_eq!(step_loops(1, 512, false), shared, "one recurrence");
+        assert_eq!(step_loops(2, 512, false), apart);
+        assert_eq!(step_loops(2, 512, true), shared);
+        assert_eq!(step_loops(2, 64, true), apart, "small steps");
+        assert_eq!(step_loops(1, 64, true), [serial; 7]);
     }
 
     #[test]
