@@ -15,8 +15,9 @@ use crate::legalise::{Unsupported, unsupported};
 use crate::symbolic::SymInt;
 use crate::tensor::ElementType;
 
-/// The most columns whose products, of at most 255 · 128 each, certainly have a sum of 32 bits.
-const MOST_COLUMNS: i64 = i32::MAX as i64 / (255 * 128);
+/// The most columns for which all sums fit into 32 bits: for each column, `a·b` is at most 255 · 128, `p·(b-q)` at most 255 · 255, and `q·a` at most
+/// 255 · 128.
+const MOST_COLUMNS: i64 = i32::MAX as i64 / (255 * (128 + 255 + 128));
 
 /// Weights as signed bytes.
 pub(super) struct Bytes {

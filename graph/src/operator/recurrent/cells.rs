@@ -177,8 +177,8 @@ fn run_lstm(arguments: &Arguments<'_>, layer: &Layer, weights: &Weights) -> Resu
 }
 
 /// An LSTM whose weights are integers with scale and zero point, `[direction, input, gates · hidden]`. The inputs of a call, and the state
-/// of each sequence in each step, become unsigned bytes, too, as `DynamicQuantizeLinear` makes them. ONNX Runtime has one scale for the states of all
-/// sequences that a thread computes, so that its results differ by rounding where a batch has several.
+/// of each sequence in each step, become unsigned bytes, too, as `DynamicQuantizeLinear` makes them. ONNX Runtime uses one scale for
+/// all sequences that a thread computes: the results of a batch of several sequences differ by rounding.
 fn dynamic_quantize_lstm(arguments: &Arguments<'_>) -> Result<Vec<Value>, Fault> {
     let layer = read_layer(arguments, 4, true)?;
     let (directions, rows) = (layer.directions, 4 * layer.hidden);
