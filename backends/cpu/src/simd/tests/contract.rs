@@ -446,6 +446,26 @@ fn columns_that_fill_no_vector_take_one_product() {
 }
 
 #[test]
+fn vectors_of_any_number_of_lanes_share_a_broadcast() {
+    for (extension, columns) in [
+        (VectorExtension::Avx512, 32),
+        (VectorExtension::Avx512, 24),
+        (VectorExtension::Avx512, 29),
+        (VectorExtension::Avx2, 16),
+        (VectorExtension::Avx2, 12),
+    ] {
+        let leaf = leaf_of(&rows_of_sums(4, columns), extension).expect("a leaf");
+        let instructions = instructions(&leaf);
+        let body = innermost_loop(&instructions);
+        let is_broadcast =
+            |own: &&&Instruction| matches!(own.mnemonic(), Mnemonic::Vbroadcastss | Mnemonic::Vpbroadcastd);
+        let broadcasts = body.iter().filter(is_broadcast).count();
+        let embedded = body.iter().filter(|own| own.is_broadcast()).count();
+        assert_eq!((broadcasts, embedded), (4, 0), "{columns} columns for {extension:?}");
+    }
+}
+
+#[test]
 fn lanes_are_summed_in_registers() {
     let text = "kernel total(in x: f32[N16], out y: f32[1]) {
       buffer s: f32[LANES] local

@@ -112,10 +112,22 @@ impl Builder<'_> {
         Ok(self.broadcast_at(mem, form, group))
     }
 
-    /// The element of 32 or 64 bits at a place, in every lane.
+    /// The element of 32 or 64 bits at a place, in every lane. The last lanes of a statement, which may be fewer, use the register of
+    /// the full vectors before them.
     pub(in crate::simd::build) fn broadcast_at(&mut self, mem: Mem, form: Form, group: Group) -> Reg {
         let op = if form.is_wide() { VectorOp::Broadcast64 } else { VectorOp::Broadcast32 };
-        self.shared_load(op, group.width(form), mem, group.lanes, None)
+        let (own, lanes) = (group.width(form), 1);
+        if self.guard.is_none() {
+            for width in [Width::Zmm, Width::Ymm] {
+                let key = LoadKey { op: Op::Vector(op), width, mem, lanes };
+                if width > own
+                    && let Some(wider) = self.known_load(key)
+                {
+                    return wider;
+                }
+            }
+        }
+        self.shared_load(op, own, mem, lanes, None)
     }
 
     /// A load that is not made again while nothing is stored to the buffer.
