@@ -1,15 +1,16 @@
 //! Which calls become one kernel.
 //!
 //! A group is one call, or a call and the pointwise calls that follow it: a convolution, its bias and its activation; a chain
-//! of arithmetic, which may end in a reduction that reads each of its elements once. Values inside a group are used by its own
+//! of arithmetic, which may end in a reduction that reads each of its elements once. A chain in front of a product of floats, which alone reads
+//! it, belongs to the product's group. Values inside a group are used by its own
 //! calls alone, so that only its last value is ever stored. A value that several pointwise calls use (as in `x · sigmoid(x)`) is
 //! followed until all of its uses have met in one call. A conversion of bytes joins the pointwise call that reads it, wherever that is.
 
 use std::collections::BTreeSet;
 
-use crate::ir::{Binding, Body, Function, Operation, ValueId};
+use crate::ir::{Binding, Body, Call, Function, Operation, ValueId};
 use crate::legalise;
-use crate::operator::{Operator, is_pointwise, is_reduction};
+use crate::operator::{Operator, ResultOrder, is_pointwise, is_product, is_reduction};
 use crate::tensor::ElementType;
 
 /// Bindings of one body that are computed together.
@@ -19,6 +20,34 @@ pub struct Group {
     pub bindings: Vec<usize>,
     /// The values that are used outside.
     pub outputs: Vec<ValueId>,
+}
+
+impl Group {
+    /// The chain in front of the group's product and the rest, as groups of their own; `None` where no chain is in front of a product.
+    pub fn before_product(&self, body: &Body) -> Option<[Group; 2]> {
+        let is_multiplied = |place: &usize| is_call(&body.bindings[*place].operation, is_product);
+        let product = self.bindings.iter().copied().find(is_multiplied)?;
+        let Operation::Call(call) = &body.bindings[product].operation else { return None };
+        let factor = call.inputs.first().copied().flatten()?;
+        let mut needed = BTreeSet::from([factor]);
+        let mut chain = Vec::new();
+        for &place in self.bindings.iter().rev() {
+            let binding = &body.bindings[place];
+            if binding.outputs.iter().any(|output| needed.contains(output)) {
+                binding.operation.for_each_input(&mut |input| {
+                    needed.insert(input);
+                });
+                chain.push(place);
+            }
+        }
+        if chain.is_empty() {
+            return None;
+        }
+        chain.reverse();
+        let rest = self.bindings.iter().copied().filter(|place| !chain.contains(place)).collect();
+        let rest = Group { bindings: rest, outputs: self.outputs.clone() };
+        Some([Group { bindings: chain, outputs: vec![factor] }, rest])
+    }
 }
 
 /// How many pointwise calls may lie between a value and the call in which its uses meet.
@@ -40,18 +69,29 @@ pub fn groups(function: &Function, body: &Body) -> Vec<Group> {
         let mut bindings = BTreeSet::from([first]);
         let mut outputs = binding.outputs.clone();
         if can_start(&binding.operation, &binding.outputs) {
+            // Parts are written where a concatenation has them, so that arithmetic on it is a chain in front of a product.
+            let is_joined =
+                matches!(&binding.operation, Operation::Call(call) if call.operator.name == "concat");
             let mut is_chain = is_call(&binding.operation, is_pointwise);
+            let mut is_factor = is_chain;
             loop {
-                if let Some((more, last)) = uses.meeting(function, body, outputs[0], &taken) {
+                let last = if let Some((more, last)) = uses.meeting(function, body, outputs[0], &taken) {
+                    is_factor |= is_joined && bindings.len() == 1;
                     bindings.extend(more);
-                    outputs = body.bindings[last].outputs.clone();
+                    last
                 } else if let Some(last) = uses.reduction(body, outputs[0], &taken).filter(|_| is_chain) {
-                    bindings.insert(last);
-                    outputs = body.bindings[last].outputs.clone();
-                    is_chain = false;
+                    (is_chain, is_factor) = (false, false);
+                    last
+                } else if let Some(last) =
+                    uses.product(function, body, outputs[0], &taken).filter(|_| is_factor)
+                {
+                    (is_chain, is_factor) = (false, false);
+                    last
                 } else {
                     break;
-                }
+                };
+                bindings.insert(last);
+                outputs = body.bindings[last].outputs.clone();
             }
         }
         let is_read = |place: &&usize| {
@@ -94,6 +134,31 @@ pub(crate) fn reduces(reader: &Binding, value: ValueId) -> bool {
     let mut uses = 0;
     reader.operation.for_each_input(&mut |input| uses += usize::from(input == value));
     is_call(&reader.operation, is_reduction) && call.inputs.first() == Some(&Some(value)) && uses == 1
+}
+
+/// Whether a binding multiplies a value of floats, which it reads once, as its first factor.
+fn multiplies(function: &Function, reader: &Binding, value: ValueId) -> bool {
+    let Operation::Call(call) = &reader.operation else { return false };
+    let mut uses = 0;
+    reader.operation.for_each_input(&mut |input| uses += usize::from(input == value));
+    let element = function.value(value).ty.element().and_then(ElementType::dtype);
+    is_call(&reader.operation, is_product)
+        && call.inputs.first() == Some(&Some(value))
+        && uses == 1
+        && element.is_some_and(|element| element.is_float())
+        && !shares_windows(function, call)
+}
+
+/// Whether several windows of a convolution read one element, and many products in each of them. Schedules then compute the element several times, or
+/// keep tiles that overlap: separate kernels were faster.
+fn shares_windows(function: &Function, call: &Call) -> bool {
+    let ResultOrder::Channels { weights, .. } = call.operator.result_order else { return false };
+    let weights = call.inputs.get(weights).copied().flatten();
+    match weights.and_then(|weights| function.value(weights).ty.extents()) {
+        // A convolution of one channel in each group has few products for each element.
+        Some([_, channels, taps @ ..]) => !channels.is(1) && taps.iter().any(|taps| !taps.is(1)),
+        _ => true,
+    }
 }
 
 /// Who uses each value.
@@ -167,6 +232,13 @@ impl Uses {
         let &[place] = self.readers(value) else { return None };
         let reads_alone = reduces(&body.bindings[place], value) && !self.escapes(value);
         (reads_alone && !taken[place]).then_some(place)
+    }
+
+    /// The product of floats that alone uses a value, as its first factor.
+    fn product(&self, function: &Function, body: &Body, value: ValueId, taken: &[bool]) -> Option<usize> {
+        let &[place] = self.readers(value) else { return None };
+        let multiplies = multiplies(function, &body.bindings[place], value) && !self.escapes(value);
+        (multiplies && !taken[place]).then_some(place)
     }
 
     /// The pointwise calls through which all uses of a value meet, and the one in which they do.
@@ -276,6 +348,48 @@ mod tests {
             vec![call(graph, "reduce_max", &[largest])]
         });
         assert_eq!(found, [vec![0, 1], vec![2]], "one reduction ends the chain");
+    }
+
+    #[test]
+    fn a_chain_joins_the_product_of_its_result() {
+        let found = grouped(|graph, x, y| {
+            let product = call(graph, "mul", &[x, y]);
+            let kept = call(graph, "relu", &[product]);
+            let sums = call(graph, "matmul", &[kept, y]);
+            vec![call(graph, "relu", &[sums])]
+        });
+        assert_eq!(found, [vec![0, 1, 2, 3]]);
+        let found = grouped(|graph, x, y| {
+            let kept = call(graph, "relu", &[x]);
+            let square = call(graph, "matmul", &[kept, kept]);
+            let other = call(graph, "neg", &[y]);
+            vec![call(graph, "matmul", &[square, other])]
+        });
+        assert_eq!(found, [vec![0], vec![1], vec![2], vec![3]], "both factors, and the second one");
+        let found = grouped(|graph, x, y| {
+            let kept = call(graph, "relu", &[x]);
+            vec![call(graph, "matmul", &[kept, y]), call(graph, "exp", &[kept])]
+        });
+        assert_eq!(found, [vec![0], vec![1], vec![2]], "others read the value");
+    }
+
+    #[test]
+    fn a_group_is_parted_before_its_product() {
+        let mut graph = GraphBuilder::new("main");
+        let ty = Type::fixed(ElementType::F32, &[4, 4]);
+        let (x, y) = (graph.parameter("x", ty.clone()), graph.parameter("y", ty));
+        let bytes = graph.parameter("bytes", Type::fixed(ElementType::U8, &[4, 4]));
+        let scale = graph.constant(HostTensor::scalar(0.5f32));
+        let kept = call(&mut graph, "relu", &[x]);
+        let beside = call(&mut graph, "dequantize_linear", &[bytes, scale]);
+        let sums = call(&mut graph, "matmul", &[kept, y]);
+        let result = call(&mut graph, "add", &[sums, beside]);
+        let function = graph.finish(vec![result]).unwrap();
+        let groups = groups(&function, &function.body);
+        let [chain, rest] = groups.last().unwrap().before_product(&function.body).unwrap();
+        assert_eq!((chain.bindings, chain.outputs), (vec![1], vec![kept]));
+        assert_eq!((&rest.bindings[..], &rest.outputs[..]), (&[2, 3, 4][..], &[result][..]));
+        assert_eq!(rest.before_product(&function.body), None);
     }
 
     #[test]

@@ -2,6 +2,7 @@
 //! memory, compared with the graph's interpreter. `TILEWRIGHT_CASES` and `TILEWRIGHT_SEED` choose how many, and which.
 
 mod compare;
+mod random;
 mod support;
 
 // Brings the CPU.
@@ -13,25 +14,13 @@ use tilewright_graph::tensor::{ElementType, HostTensor};
 use tilewright_session::{Model, Session};
 
 use compare::{agree, interpret};
+use random::{Random, from_environment};
 use support::{call, numbers};
-
-fn from_environment(name: &str, default: u64) -> u64 {
-    std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
-}
 
 /// Small integers, whose products and sums are exact: operators that choose the largest element choose the same one everywhere.
 fn exact(shape: &[usize], seed: usize) -> HostTensor {
     let number = |place: usize| ((place * 37 + seed * 11) % 17) as f32 - 8.0;
     HostTensor::new(shape, (0..shape.iter().product()).map(number).collect()).unwrap()
-}
-
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, bound: usize) -> usize {
-        self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-        (self.0 >> 33) as usize % bound
-    }
 }
 
 /// A graph under construction.
@@ -175,7 +164,7 @@ impl Case {
 
 fn random_graph(seed: u64) -> Function {
     let mut graph = GraphBuilder::new("main");
-    let mut random = Random(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15).wrapping_add(1));
+    let mut random = Random::new(seed);
     let shape = vec![2, [8, 12][random.below(2)], 1 + random.below(6), 4];
     let extents = std::iter::once(SymInt::symbol("N")).chain(shape[1..].iter().map(|&extent| extent.into()));
     let x = graph.parameter("x", Type::tensor(ElementType::F32, Shape::Known(extents.collect())));

@@ -35,5 +35,5 @@ pub(crate) use select::slice_at;
 pub(crate) use shape::{concat, extents};
 pub(crate) use spec::OWN_DOMAIN;
 pub use spec::{Arity, Evaluate, Extents, Operator, ResultOrder, attribute};
-pub use table::{all, find, find_onnx, is_pointwise, is_reduction};
+pub use table::{all, find, find_onnx, is_pointwise, is_product, is_reduction};
 pub(crate) use window::Window;

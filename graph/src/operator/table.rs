@@ -56,6 +56,14 @@ pub fn is_pointwise(operator: &Operator) -> bool {
     POINTWISE.contains(operator.name)
 }
 
+static PRODUCTS: LazyLock<FxHashSet<&str>> =
+    LazyLock::new(|| linear::PRODUCTS.iter().copied().flatten().map(|operator| operator.name).collect());
+
+/// Whether an operator sums up products of its first two inputs, of which the second often is weights.
+pub fn is_product(operator: &Operator) -> bool {
+    PRODUCTS.contains(operator.name)
+}
+
 static REDUCTIONS: LazyLock<FxHashSet<&str>> = LazyLock::new(|| {
     let rows = reduce::REDUCTIONS.iter().chain(pool::GLOBAL);
     rows.map(|operator| operator.name).collect()

@@ -265,6 +265,9 @@ impl<'g> Planner<'g> {
         let order = choose_order(&bindings, &|value| {
             self.values.get(&value).map(|state| (&state.shape[..], &state.order))
         });
+        if let Some(parts) = self.apart(body, group, order.as_ref()) {
+            return parts.iter().try_for_each(|part| self.group(body, part));
+        }
         let name = || name(bindings.iter().copied());
         if let Some(placement) = self.placement(body, group, order.as_ref()) {
             let strides = placement.view.strides();
@@ -281,9 +284,23 @@ impl<'g> Planner<'g> {
             Ok(prepared) => self.kernel(prepared, &group.outputs, name(), None),
             Err(reason) => match bindings[..] {
                 [binding] => self.evaluation(binding, reason.to_string().into()),
-                _ => self.one_by_one(body, group),
+                _ => match group.before_product(body) {
+                    Some(parts) => parts.iter().try_for_each(|part| self.group(body, part)),
+                    None => self.one_by_one(body, group),
+                },
             },
         }
+    }
+
+    /// A group with a product and a chain in front of it as two groups, where a single kernel is not expected to be faster: on a GPU, whose
+    /// schedules have no place for the chain within the product; behind a concatenation that copies; and where the result could not be
+    /// written into the concatenation that the chain reads.
+    fn apart(&mut self, body: &Body, group: &Group, order: Option<&Order>) -> Option<[Group; 2]> {
+        let parts = group.before_product(body)?;
+        let first = &body.bindings[*group.bindings.first()?].operation;
+        let copies = matches!(first, Operation::Call(call) if call.operator.name == "concat");
+        let is_apart = copies || self.device != DeviceId::DEFAULT || self.reads_own_place(body, group, order);
+        is_apart.then_some(parts)
     }
 
     /// The bindings of a group, each as a group of its own.

@@ -28,11 +28,11 @@ pub(super) fn choose_order<'v>(
     let first = *calls.iter().find(decides).or(calls.first())?;
     match first.operator.result_order {
         ResultOrder::Channels { weights, filters } => {
-            let ((x, _), (weights, _)) = (input(first, 0)?, input(first, weights)?);
+            let (weights, _) = input(first, weights)?;
             // Dimension 0 counts the filters of all groups, any other one those of each.
             let groups = if filters == 0 { 1 } else { group(first) };
             let filters = weights.get(filters)? * groups;
-            (x.len() > 2 && filters >= LEAST_CHANNELS).then(|| Order::channels_last(x.len()))
+            (weights.len() > 2 && filters >= LEAST_CHANNELS).then(|| Order::channels_last(weights.len()))
         }
         ResultOrder::FirstOperand => Some(input(first, 0)?.1.clone()).filter(|order| !order.is_given()),
         ResultOrder::Rows => None,

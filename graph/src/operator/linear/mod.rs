@@ -15,6 +15,9 @@ pub(crate) use einsum::{Contraction, Label};
 pub(super) use matmul::matmul_wide;
 pub(crate) use transposed::Geometry as TransposedGeometry;
 
+/// The products of tensors and weights.
+pub(super) const PRODUCTS: &[&[Operator]] = &[matmul::OPERATORS, convolution::OPERATORS];
+
 /// The rows of this folder.
 pub(super) const TABLES: &[&[Operator]] = &[
     matmul::OPERATORS,

@@ -9,6 +9,7 @@ use tilewright_core::index::{Base, Index};
 use tilewright_core::program::Program;
 use tilewright_core::schedule::{BlockRv, Schedule};
 use tilewright_core::stmt::{Block, Iter, Store};
+use tilewright_core::target::TargetKind;
 use tilewright_core::visit::for_each_expr;
 use tilewright_macros::schedule_rule;
 
@@ -18,9 +19,10 @@ use crate::space::rules::block::{block_of, points};
 /// Inlines an element-wise block into its consumers when that saves a buffer and repeats no expensive work.
 ///
 /// A block is inlined when it reads its inputs in the order of its iterators (so that accesses stay contiguous) and computes nothing
-/// expensive that its consumers would then repeat, such as a division for each product that an element is a factor of. A tensor of one value is always inlined. For a block that depends on constant
-/// parameters alone, the rule also offers to keep it, so that it runs once, ahead of calls. A block annotated
-/// `inline_rule = "disable"` is left alone.
+/// expensive that its consumers would then repeat, such as a division for each product that an element is a factor of. On CPUs, all
+/// arithmetic of floats for factors is left to `random_compute_location`, which draws between inlining it and a tile of its results. A
+/// tensor of one value is always inlined. For a block that depends on constant parameters alone, the rule also offers to keep it, so that
+/// it runs once, ahead of calls. A block annotated `inline_rule = "disable"` is left alone.
 #[schedule_rule(target = "any", after = "inline_constant_scalars", before = "add_rfactor")]
 pub fn auto_inline(schedule: &mut Schedule, block: BlockRv) -> RuleResult {
     let found = block_of(schedule, block)?;
@@ -32,8 +34,9 @@ pub fn auto_inline(schedule: &mut Schedule, block: BlockRv) -> RuleResult {
     let is_one_value = reads(&found).is_empty();
     let repeats =
         consumers(schedule.program(), &found).iter().map(|reader| repetitions(&found, reader)).sum::<usize>();
-    let is_cheap =
-        (!is_expensive(store) || repeats <= 1) && !repeats_division(schedule.program(), &found, store);
+    let is_located = schedule.target().kind() == TargetKind::Cpu && computes_floats(store);
+    let repeats_arithmetic = (is_located || divides(store)) && is_factor(schedule.program(), &found, store);
+    let is_cheap = (!is_expensive(store) || repeats <= 1) && !repeats_arithmetic;
     let is_worth_it = is_one_value || (is_cheap && keeps_order(&found, store));
     if !is_worth_it {
         return schedule.unchanged();
@@ -70,18 +73,34 @@ fn is_expensive(store: &Store) -> bool {
     expensive
 }
 
-/// Whether consumers would divide again and again for one element: a factor of products that is a quotient, such as a byte that stands for a number.
-fn repeats_division(program: &Program, block: &Block, store: &Store) -> bool {
+/// Whether a value takes arithmetic of floats.
+fn computes_floats(store: &Store) -> bool {
+    let mut computes = false;
+    for_each_expr(&store.value, &mut |node| {
+        let is_arithmetic =
+            matches!(node.kind(), ExprKind::Unary(..) | ExprKind::Binary(..) | ExprKind::Select(..));
+        computes |= is_arithmetic && node.dtype().is_float();
+    });
+    computes
+}
+
+/// Whether a value is a quotient or has one in it, such as a byte that stands for a number.
+fn divides(store: &Store) -> bool {
     let mut divides = false;
     for_each_expr(&store.value, &mut |node| {
         divides |= matches!(node.kind(), ExprKind::Binary(op, ..) if matches!(op.cost(), Cost::Division(_)));
     });
+    divides
+}
+
+/// Whether a consumer evaluates elements again and again, as factors of products.
+fn is_factor(program: &Program, block: &Block, store: &Store) -> bool {
     let repeats = |reader: &Block| {
         let loads = loads(&reader.body);
         let mut own = loads.iter().filter(|access| access.buffer == store.buffer);
         own.any(|access| is_evaluated_again(block, reader, access.indices))
     };
-    divides && consumers(program, block).into_iter().any(|reader| repeats(reader))
+    consumers(program, block).into_iter().any(|reader| repeats(reader))
 }
 
 /// How often a consumer evaluates each element: once per load, or many times when it has iterators that the

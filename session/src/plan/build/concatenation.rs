@@ -100,12 +100,25 @@ impl Planner<'_> {
         group: &Group,
         order: Option<&Order>,
     ) -> Option<Placement> {
-        let &[result] = &group.outputs[..] else { return None };
-        let placement = self.place(result, order)?;
+        let placement = self.place_of(group, order)?;
         // A step reads and writes different buffers.
+        (!self.reads(body, group, &placement)).then_some(placement)
+    }
+
+    /// Whether a group reads the memory in which a concatenation would have its result.
+    pub(super) fn reads_own_place(&mut self, body: &Body, group: &Group, order: Option<&Order>) -> bool {
+        self.place_of(group, order).is_some_and(|placement| self.reads(body, group, &placement))
+    }
+
+    fn reads(&self, body: &Body, group: &Group, placement: &Placement) -> bool {
         let is_read =
             |value: &ValueId| self.values.get(value).is_some_and(|state| state.is_in(placement.buffer));
-        (!inputs(body, group).iter().any(is_read)).then_some(placement)
+        inputs(body, group).iter().any(is_read)
+    }
+
+    fn place_of(&mut self, group: &Group, order: Option<&Order>) -> Option<Placement> {
+        let &[result] = &group.outputs[..] else { return None };
+        self.place(result, order)
     }
 
     /// The place of a value in the largest concatenation that reads it, if it can lie there in this order.
