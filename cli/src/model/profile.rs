@@ -20,20 +20,21 @@ pub(super) fn run(options: &ModelProfile) -> Outcome {
     session.run(&inputs).map_err(Failure::new)?;
     let first = start.elapsed();
     background::finish();
-    // Each step's shortest time of several runs.
+    // Each step's shortest time of several runs, and the shortest time between the steps of one run.
     let (_, mut best) = session.profile(&inputs).map_err(Failure::new)?;
-    let mut whole = Duration::MAX;
+    let (mut whole, mut between) = (Duration::MAX, between_steps(&best));
     for _ in 0..options.rounds {
         let start = Instant::now();
         session.run(&inputs).map_err(Failure::new)?;
         whole = whole.min(start.elapsed());
         let (_, profile) = session.profile(&inputs).map_err(Failure::new)?;
+        between = between.min(between_steps(&profile));
         best.whole = best.whole.min(profile.whole);
         for (best, step) in best.steps.iter_mut().zip(profile.steps) {
             best.time = best.time.min(step.time);
         }
     }
-    let measured = Measured { first, whole, kernels: opened.model.kernels(), profile: best };
+    let measured = Measured { first, whole, between, kernels: opened.model.kernels(), profile: best };
     if options.json { Ok(format!("{:#}\n", measured.object())) } else { Ok(measured.text()) }
 }
 
@@ -43,9 +44,16 @@ struct Measured {
     first: Duration,
     /// The shortest of the later ones, without measuring steps.
     whole: Duration,
+    /// The shortest time of one run that no step took.
+    between: Duration,
     kernels: usize,
     /// The shortest times of all runs.
     profile: Profile,
+}
+
+/// The time of a run that no step took.
+fn between_steps(profile: &Profile) -> Duration {
+    profile.whole.saturating_sub(profile.steps.iter().map(|step| step.time).sum())
 }
 
 impl Measured {
@@ -73,17 +81,16 @@ impl Measured {
     }
 
     fn text(&self) -> String {
-        let Measured { first, whole, kernels, profile } = self;
+        let Measured { first, whole, between, kernels, profile } = self;
         let mut text = format!(
             "first call, with {} kernels made: {first:.1?}; then {whole:.1?} at best\narena: {} bytes, {} needed at least\n",
             kernels, profile.arena, profile.lower_bound
         );
         let inside: Duration = profile.steps.iter().map(|step| step.time).sum();
-        let total = profile.whole.max(inside);
-        let between = total - inside;
+        let total = inside + *between;
         let percent =
             |time: Duration| 100.0 * time.as_secs_f64() / total.as_secs_f64().max(f64::MIN_POSITIVE);
-        text += &format!("{:5.1} %  {between:>10.1?}  between the steps\n", percent(between));
+        text += &format!("{:5.1} %  {between:>10.1?}  between the steps\n", percent(*between));
         let mut steps: Vec<&StepTime> = profile.steps.iter().collect();
         steps.sort_by_key(|step| std::cmp::Reverse(step.time));
         for step in steps.into_iter().take(LISTED) {
