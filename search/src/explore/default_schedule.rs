@@ -6,6 +6,7 @@
 use tilewright_core::analysis::scope::blocks;
 use tilewright_core::program::Program;
 use tilewright_core::schedule::{Instruction, Schedule, Trace};
+use tilewright_core::stmt::{Block, IterKind};
 use tilewright_core::target::{RunContext, TargetKind};
 
 use crate::explore::candidate::{Candidate, Generator, Statistics};
@@ -13,7 +14,7 @@ use crate::explore::climb::{Climb, Halving, score};
 use crate::explore::fit::fit;
 use crate::explore::strategy::SearchSpace;
 use crate::gpu;
-use crate::space::rules::block::points;
+use crate::space::rules::block::{domain_size, points};
 use crate::space::spec::SearchSpec;
 use crate::space::{Breadth, DesignSpaces, generate_some_design_spaces};
 
@@ -48,6 +49,13 @@ const THOROUGH_OF_LARGE: Effort = Effort { rounds: &[(5, 48), (2, 120), (1, 240)
 
 /// The least number of points of a large program's largest block: about a millisecond of multiply-adds.
 const LARGE: i64 = 1 << 27;
+
+/// More work for a program with several products, such as attention or the step of a recurrent layer: each of them has a tile to be found.
+const THOROUGH_OF_SEVERAL: Effort =
+    Effort { samples: 120, rounds: &[(5, 24), (2, 60), (1, 120)], ..THOROUGH };
+
+/// The least number of points of a product that counts among several: a few ten microseconds of multiply-adds.
+const PRODUCT: i64 = 1 << 20;
 
 /// As much work for a GPU, whose points need not be legal or executable: several remain.
 const THOROUGH_OF_GPU: Effort = Effort {
@@ -105,7 +113,20 @@ pub fn default_with_rules(
 
 /// The work for a program on a CPU.
 fn thorough(program: &Program) -> &'static Effort {
-    if is_large(program) { &THOROUGH_OF_LARGE } else { &THOROUGH }
+    match products(program) {
+        _ if is_large(program) => &THOROUGH_OF_LARGE,
+        ..=1 => &THOROUGH,
+        _ => &THOROUGH_OF_SEVERAL,
+    }
+}
+
+/// How many blocks sum up [`PRODUCT`] points or more.
+fn products(program: &Program) -> usize {
+    let is_product = |block: &Block| {
+        points(block).is_some_and(|points| points >= PRODUCT)
+            && domain_size(block, IterKind::Reduce).is_some_and(|terms| terms > 1)
+    };
+    blocks(&program.body).into_iter().filter(|block| is_product(block)).count()
 }
 
 /// Whether a call takes milliseconds. A program of unknown size counts as small.
