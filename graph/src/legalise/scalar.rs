@@ -135,7 +135,7 @@ pub(crate) fn mish(x: &Value, dtype: DType) -> Value {
 }
 
 pub(crate) fn hard_swish(x: &Value, dtype: DType) -> Value {
-    let line = add(&divide(x, &number(dtype, 6.0)), &number(dtype, 0.5));
+    let line = add(&multiply(x, &number(dtype, 1.0 / 6.0)), &number(dtype, 0.5));
     multiply(x, &clamp(&line, 0.0, 1.0, dtype))
 }
 

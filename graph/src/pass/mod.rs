@@ -18,6 +18,7 @@ mod read_apart;
 mod refine_loops;
 mod remove_unused;
 mod rewriter;
+mod scale_gates;
 mod simplify;
 
 pub use quantise::{StaysFloat, stays_float};
@@ -53,6 +54,7 @@ pub const PASSES: &[Pass] = &[
         run: |function| Rewriter::apply(function, &mut inline_branches::InlineBranches),
     },
     Pass { name: "simplify", run: |function| Rewriter::apply(function, &mut simplify::Simplify) },
+    Pass { name: "scale_gates", run: |function| Rewriter::apply(function, &mut scale_gates::ScaleGates) },
     Pass { name: "keep_rows", run: |function| Rewriter::apply(function, &mut keep_rows::KeepRows) },
     Pass {
         name: "fold_batch_normalization",

@@ -119,6 +119,25 @@ fn normalisations_become_weights_or_arithmetic_where_the_convolution_is_used_twi
 }
 
 #[test]
+fn gates_are_multiplied_by_the_reciprocal_of_their_bound() {
+    let build = |bound: f32, gates: bool| {
+        let mut graph = GraphBuilder::new("gate");
+        let x = parameter(&mut graph, &[2.into(), SymInt::symbol("W")]);
+        let [three, zero, six, bound] =
+            [3.0, 0.0, 6.0, bound].map(|number| graph.constant(HostTensor::scalar(number)));
+        let moved = graph.call("add", &[x, three], Attributes::none()).unwrap();
+        let gate = graph.call("clip", &[moved, zero, six], Attributes::none()).unwrap();
+        let gated = if gates { graph.call("mul", &[gate, x], Attributes::none()).unwrap() } else { gate };
+        let y = graph.call("div", &[gated, bound], Attributes::none()).unwrap();
+        graph.finish(vec![y]).unwrap()
+    };
+    let input = numbers(&[2, 5]);
+    assert_eq!(names(&optimised(&build(6.0, true), &input)), ["add", "clip", "mul", "mul"]);
+    assert_eq!(names(&optimised(&build(6.0, false), &input)), ["add", "clip", "mul"]);
+    assert_eq!(names(&optimised(&build(5.0, true), &input)), ["add", "clip", "mul", "div"]);
+}
+
+#[test]
 fn known_branches_are_taken_and_captured_values_stay() {
     let mut graph = GraphBuilder::new("branch");
     let x = parameter(&mut graph, &[2.into()]);
