@@ -27,7 +27,8 @@ impl CallRule for ScaleGates {
 /// The dividend and the reciprocal of the divisor, where a gate is divided by its upper bound.
 fn quotient(graph: &Rewriter<'_>, call: &Call) -> Option<(ValueId, HostTensor)> {
     let &[Some(value), Some(divisor)] = &call.inputs[..] else { return None };
-    if call.operator.name != "div" || !graph.builder.ty(value).element()?.dtype()?.is_float() {
+    let is_wide = matches!(graph.builder.ty(value).element()?, ElementType::F32 | ElementType::F64);
+    if call.operator.name != "div" || !is_wide {
         return None;
     }
     let bound = number(graph, divisor)?;
