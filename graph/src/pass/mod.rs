@@ -8,6 +8,7 @@ mod fold_batch_normalization;
 mod fold_constants;
 mod fold_shapes;
 mod fuse_attention;
+mod fuse_normalisation;
 mod hoist_from_loops;
 mod inline_branches;
 mod join_products;
@@ -63,6 +64,10 @@ pub const PASSES: &[Pass] = &[
     Pass {
         name: "fuse_attention",
         run: |function| Rewriter::apply(function, &mut fuse_attention::FuseAttention),
+    },
+    Pass {
+        name: "fuse_normalisation",
+        run: |function| Rewriter::apply(function, &mut fuse_normalisation::FuseNormalisation),
     },
     // After attention is recognised, whose products stay apart.
     Pass { name: "join_products", run: join_products::join_products },

@@ -1,4 +1,5 @@
 mod attention;
+mod normalisation;
 mod quantised;
 
 use super::*;
