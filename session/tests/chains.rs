@@ -35,6 +35,14 @@ impl Network {
         self.graph.constant(numbers(shape, self.constants))
     }
 
+    /// Weights of sums of so many terms, which are about as large as the largest factor: rounding does not grow from layer to layer.
+    fn weights(&mut self, shape: &[usize], terms: usize) -> ValueId {
+        self.constants += 1;
+        let plain = numbers(shape, self.constants);
+        let scaled = plain.as_slice::<f32>().unwrap().iter().map(|weight| weight / terms as f32).collect();
+        self.graph.constant(HostTensor::new(shape, scaled).unwrap())
+    }
+
     /// Arithmetic on each element. `along` is the shape of a constant for each channel.
     fn chain(&mut self, mut value: ValueId, along: &[usize]) -> ValueId {
         for _ in 0..1 + self.random.below(3) {
@@ -61,7 +69,7 @@ impl Network {
     /// A gate for each channel, computed from the means of planes.
     fn gated(&mut self, value: ValueId, channels: usize) -> ValueId {
         let means = self.call("global_average_pool", &[value], &[]);
-        let weights = self.constant(&[channels, channels, 1, 1]);
+        let weights = self.weights(&[channels, channels, 1, 1], channels);
         let sums = self.call("conv", &[means, weights], &[]);
         let gate = self.call("sigmoid", &[sums], &[]);
         self.call("mul", &[value, gate], &[])
@@ -81,7 +89,8 @@ impl Network {
         let taps = 1 + 2 * self.random.below(2);
         let padding = (taps / 2) as i64;
         let stride = 1 + self.random.below(2) as i64;
-        let weights = self.constant(&[filters, channels / groups, taps, taps]);
+        let own = channels / groups;
+        let weights = self.weights(&[filters, own, taps, taps], own * taps * taps);
         let bias = self.constant(&[filters]);
         let attributes = [
             ("group", Attribute::Int(groups as i64)),
@@ -145,10 +154,11 @@ fn random_rows(seed: u64) -> Function {
         value = network.chain(value, &[columns]);
         let next = [1, 7, 32, 33][network.random.below(4)];
         value = if network.random.below(2) == 0 {
-            let weights = network.constant(&[columns, next]);
+            let weights = network.weights(&[columns, next], columns);
             network.call("matmul", &[value, weights], &[])
         } else {
-            let (weights, bias) = (network.constant(&[next, columns]), network.constant(&[next]));
+            let weights = network.weights(&[next, columns], columns);
+            let bias = network.constant(&[next]);
             network.call("gemm", &[value, weights, bias], &[("transB", Attribute::Int(1))])
         };
         columns = next;
