@@ -130,21 +130,23 @@ pub(crate) fn joins(function: &Function, reader: &Binding, value: ValueId) -> bo
 
 /// Whether a binding reduces a value, which it reads once.
 pub(crate) fn reduces(reader: &Binding, value: ValueId) -> bool {
+    is_call(&reader.operation, is_reduction) && reads_first(reader, value)
+}
+
+/// Whether a binding reads a value once, as its first operand.
+fn reads_first(reader: &Binding, value: ValueId) -> bool {
     let Operation::Call(call) = &reader.operation else { return false };
     let mut uses = 0;
     reader.operation.for_each_input(&mut |input| uses += usize::from(input == value));
-    is_call(&reader.operation, is_reduction) && call.inputs.first() == Some(&Some(value)) && uses == 1
+    call.inputs.first() == Some(&Some(value)) && uses == 1
 }
 
 /// Whether a binding multiplies a value of floats, which it reads once, as its first factor.
 fn multiplies(function: &Function, reader: &Binding, value: ValueId) -> bool {
     let Operation::Call(call) = &reader.operation else { return false };
-    let mut uses = 0;
-    reader.operation.for_each_input(&mut |input| uses += usize::from(input == value));
     let element = function.value(value).ty.element().and_then(ElementType::dtype);
     is_call(&reader.operation, is_product)
-        && call.inputs.first() == Some(&Some(value))
-        && uses == 1
+        && reads_first(reader, value)
         && element.is_some_and(|element| element.is_float())
         && !shares_windows(function, call)
 }
@@ -229,16 +231,20 @@ impl Uses {
 
     /// The reduction that alone uses a value, as what it reduces.
     fn reduction(&self, body: &Body, value: ValueId, taken: &[bool]) -> Option<usize> {
-        let &[place] = self.readers(value) else { return None };
-        let reads_alone = reduces(&body.bindings[place], value) && !self.escapes(value);
-        (reads_alone && !taken[place]).then_some(place)
+        self.only_reader(value, taken).filter(|&place| reduces(&body.bindings[place], value))
     }
 
     /// The product of floats that alone uses a value, as its first factor.
     fn product(&self, function: &Function, body: &Body, value: ValueId, taken: &[bool]) -> Option<usize> {
-        let &[place] = self.readers(value) else { return None };
-        let multiplies = multiplies(function, &body.bindings[place], value) && !self.escapes(value);
-        (multiplies && !taken[place]).then_some(place)
+        self.only_reader(value, taken).filter(|&place| multiplies(function, &body.bindings[place], value))
+    }
+
+    /// The binding that alone uses a value, unless a group has taken it.
+    fn only_reader(&self, value: ValueId, taken: &[bool]) -> Option<usize> {
+        match self.readers(value) {
+            &[place] if !self.escapes(value) && !taken[place] => Some(place),
+            _ => None,
+        }
     }
 
     /// The pointwise calls through which all uses of a value meet, and the one in which they do.

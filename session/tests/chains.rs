@@ -14,7 +14,7 @@ use tilewright_graph::tensor::{ElementType, HostTensor};
 use tilewright_session::{Model, Session};
 
 use compare::{agree, interpret};
-use random::{Random, from_environment};
+use random::{Random, compare_random};
 use support::{call, numbers};
 
 /// A network under construction.
@@ -35,7 +35,7 @@ impl Network {
         self.graph.constant(numbers(shape, self.constants))
     }
 
-    /// Weights of sums of so many terms, which are about as large as the largest factor: rounding does not grow from layer to layer.
+    /// Weights for sums of `terms` products. They are divided by `terms`, so that sums and their rounding stay small.
     fn weights(&mut self, shape: &[usize], terms: usize) -> ValueId {
         self.constants += 1;
         let plain = numbers(shape, self.constants);
@@ -167,40 +167,21 @@ fn random_rows(seed: u64) -> Function {
     network.graph.finish(vec![result]).unwrap()
 }
 
-/// Compares sessions of random graphs with the interpreter.
-fn compare(build: fn(u64) -> Function, cases: u64, rows: &[usize], session_of: &dyn Fn(&Model) -> Session) {
-    let first = from_environment("TILEWRIGHT_SEED", 1);
-    for seed in first..first + from_environment("TILEWRIGHT_CASES", cases) {
-        // Shown where a comparison fails.
-        println!("seed {seed}");
-        let function = build(seed);
-        let mut session = session_of(&Model::from_function(&function).unwrap());
-        let extents = function.value(function.body.parameters[0]).ty.extents().unwrap();
-        let inner: Vec<usize> =
-            extents[1..].iter().map(|extent| extent.as_constant().unwrap() as usize).collect();
-        for &rows in rows {
-            let input = numbers(&[&[rows], &inner[..]].concat(), rows);
-            let outputs = session.run(&[("x", &input)]).unwrap();
-            agree(&outputs, &interpret(&function, vec![input.into()]));
-        }
-    }
-}
-
 #[test]
 fn arithmetic_in_front_of_convolutions() {
-    compare(random_pictures, 16, &[2, 1], &Session::new);
+    compare_random(random_pictures, 16, &[2, 1], numbers, &Session::new);
 }
 
 #[test]
 fn arithmetic_in_front_of_products_of_matrices() {
-    compare(random_rows, 16, &[7, 1, 33], &Session::new);
+    compare_random(random_rows, 16, &[7, 1, 33], numbers, &Session::new);
 }
 
 #[test]
 fn arithmetic_in_front_of_products_on_a_gpu() {
     let gpu = tilewright::devices::open("gpu:mock").expect("the mock driver is built with the tests");
-    compare(random_pictures, 2, &[2], &|model| Session::on(model, &gpu));
-    compare(random_rows, 3, &[5], &|model| Session::on(model, &gpu));
+    compare_random(random_pictures, 2, &[2], numbers, &|model| Session::on(model, &gpu));
+    compare_random(random_rows, 3, &[5], numbers, &|model| Session::on(model, &gpu));
 }
 
 #[test]

@@ -14,7 +14,7 @@ use tilewright_graph::tensor::{ElementType, HostTensor};
 use tilewright_session::{Model, Session};
 
 use compare::{agree, interpret};
-use random::{Random, from_environment};
+use random::{Random, compare_random};
 use support::{call, numbers};
 
 /// Small integers, whose products and sums are exact: operators that choose the largest element choose the same one everywhere.
@@ -245,34 +245,15 @@ fn concatenations_of_results_take_no_steps() {
     agree(&outputs, &interpret(&function, vec![input.into()]));
 }
 
-/// Compares sessions of random graphs with the interpreter.
-fn compare(cases: u64, rows: &[usize], session_of: &dyn Fn(&Model) -> Session) {
-    let first = from_environment("TILEWRIGHT_SEED", 1);
-    for seed in first..first + from_environment("TILEWRIGHT_CASES", cases) {
-        // Shown where a comparison fails.
-        println!("seed {seed}");
-        let function = random_graph(seed);
-        let mut session = session_of(&Model::from_function(&function).unwrap());
-        let extents = function.value(function.body.parameters[0]).ty.extents().unwrap();
-        let inner: Vec<usize> =
-            extents[1..].iter().map(|extent| extent.as_constant().unwrap() as usize).collect();
-        for &rows in rows {
-            let input = exact(&[&[rows], &inner[..]].concat(), rows);
-            let outputs = session.run(&[("x", &input)]).unwrap();
-            agree(&outputs, &interpret(&function, vec![input.into()]));
-        }
-    }
-}
-
 #[test]
 fn parts_of_tensors_are_read_where_they_lie() {
-    compare(24, &[2, 3], &Session::new);
+    compare_random(random_graph, 24, &[2, 3], exact, &Session::new);
 }
 
 #[test]
 fn parts_of_tensors_are_read_where_they_lie_on_a_gpu() {
     let gpu = tilewright::devices::open("gpu:mock").expect("the mock driver is built with the tests");
-    compare(6, &[2], &|model| Session::on(model, &gpu));
+    compare_random(random_graph, 6, &[2], exact, &|model| Session::on(model, &gpu));
 }
 
 #[test]

@@ -42,7 +42,7 @@ impl CallRule for FoldBatchNormalization {
     }
 }
 
-/// What a normalisation does with the numbers of each channel: it multiplies them, and adds an offset.
+/// The factor and the offset of a normalisation, for each channel.
 struct Line {
     factors: Vec<f64>,
     offsets: Vec<f64>,

@@ -73,7 +73,7 @@ impl Attention {
         let chosen = unless_nan(graph, weights);
         let softmax = match chosen {
             Some(softmax) => graph.call(softmax)?,
-            None => inner(graph, weights, &["softmax"])?,
+            None => graph.inner(weights, &["softmax"])?,
         };
         let logits = softmax.inputs[0]?;
         let rank = graph.builder.ty(logits).extents()?.len();
@@ -88,7 +88,7 @@ impl Attention {
         }
         let (scores, mask) = masked(graph, logits)?;
         let (product, mut scale) = scaled(graph, scores, true);
-        let product = inner(graph, product, &["matmul", "fused_matmul"])?;
+        let product = graph.inner(product, &["matmul", "fused_matmul"])?;
         let flag = |name: &str| product.attributes.get(name).is_some_and(|flag| *flag != Attribute::Int(0));
         if ["transA", "transBatchA", "transBatchB"].into_iter().any(flag) {
             return None;
@@ -116,9 +116,9 @@ impl Attention {
 
 /// The softmax that `where(is_nan(softmax), 0, softmax)` reads, if nothing else does.
 fn unless_nan(graph: &Rewriter<'_>, weights: ValueId) -> Option<ValueId> {
-    let choice = inner(graph, weights, &["where"])?;
+    let choice = graph.inner(weights, &["where"])?;
     let &[Some(condition), Some(zero), Some(softmax)] = &choice.inputs[..] else { return None };
-    let test = inner(graph, condition, &["is_nan"])?;
+    let test = graph.inner(condition, &["is_nan"])?;
     let zero = graph.constant(zero).filter(|zero| zero.len() == 1 && number_of(zero) == Some(0.0))?;
     let rank = graph.builder.ty(softmax).extents()?.len();
     let is_softmax = graph.call(softmax).is_some_and(|call| call.operator.name == "softmax");
@@ -126,18 +126,12 @@ fn unless_nan(graph: &Rewriter<'_>, weights: ValueId) -> Option<ValueId> {
     (is_softmax && fits).then_some(softmax)
 }
 
-/// The call of one of some operators that gives a value, if nothing else uses it.
-fn inner<'g>(graph: &'g Rewriter<'_>, value: ValueId, names: &[&str]) -> Option<&'g Call> {
-    let call = graph.call(value).filter(|call| names.contains(&call.operator.name))?;
-    graph.used_once(value).then_some(call)
-}
-
 /// Scores and their mask. Where nothing masks them, the logits are the scores.
 fn masked(graph: &Rewriter<'_>, logits: ValueId) -> Option<(ValueId, Option<Mask>)> {
-    let Some(call) = inner(graph, logits, &["add", "where"]) else { return Some((logits, None)) };
+    let Some(call) = graph.inner(logits, &["add", "where"]) else { return Some((logits, None)) };
     let is_score = |value: ValueId| {
         let (product, _) = scaled(graph, value, true);
-        inner(graph, product, &["matmul", "fused_matmul"]).is_some() && graph.used_once(value)
+        graph.inner(product, &["matmul", "fused_matmul"]).is_some() && graph.used_once(value)
     };
     let found = match (call.operator.name, &call.inputs[..]) {
         ("add", &[Some(left), Some(right)]) if is_score(left) => (left, Mask::Added(right)),
@@ -185,15 +179,13 @@ fn scaled(graph: &Rewriter<'_>, value: ValueId, alone: bool) -> (ValueId, f64) {
 fn one_factor(graph: &Rewriter<'_>, value: ValueId) -> Option<(ValueId, f64)> {
     let call = graph.call(value)?;
     let &[Some(left), Some(right)] = &call.inputs[..] else { return None };
-    let single =
-        |value: ValueId| graph.constant(value).filter(|tensor| tensor.len() == 1).and_then(number_of);
     let (inner, factor) = match call.operator.name {
-        "mul" => match (single(left), single(right)) {
+        "mul" => match (graph.number(left), graph.number(right)) {
             (_, Some(factor)) => (left, factor),
             (Some(factor), None) => (right, factor),
             _ => return None,
         },
-        "div" => (left, single(right)?.recip()),
+        "div" => (left, graph.number(right)?.recip()),
         _ => return None,
     };
     // A factor of higher rank would add dimensions.

@@ -62,14 +62,14 @@ impl Normalisation {
 
     /// Distances over the root of the mean of their squares.
     fn by_root(graph: &Rewriter<'_>, distances: ValueId, root: ValueId) -> Option<Self> {
-        let sum = inner(graph, root, "sqrt")?.inputs[0]?;
-        let &[Some(left), Some(right)] = &inner(graph, sum, "add")?.inputs[..] else { return None };
+        let sum = graph.inner(root, &["sqrt"])?.inputs[0]?;
+        let &[Some(left), Some(right)] = &graph.inner(sum, &["add"])?.inputs[..] else { return None };
         let (variance, epsilon) = match (number(graph, left), number(graph, right)) {
             (None, Some(epsilon)) => (left, epsilon),
             (Some(epsilon), None) => (right, epsilon),
             _ => return None,
         };
-        let (squares, axis) = mean(graph, inner(graph, variance, "reduce_mean")?)?;
+        let (squares, axis) = mean(graph, graph.inner(variance, &["reduce_mean"])?)?;
         // The attribute for the small number has 32 bits.
         let is_single = graph.builder.ty(distances).element() == Some(ElementType::F32);
         if !is_single || !is_square(graph, squares, distances) || epsilon < 0.0 {
@@ -137,14 +137,14 @@ fn with_constant(graph: &Rewriter<'_>, call: &Call) -> Option<(Call, ValueId)> {
 
 /// The value whose reciprocal another one is: `reciprocal(y)` or `1 / y`.
 fn divisor(graph: &Rewriter<'_>, inverse: ValueId) -> Option<ValueId> {
-    if let Some(call) = inner(graph, inverse, "reciprocal") {
+    if let Some(call) = graph.inner(inverse, &["reciprocal"]) {
         return call.inputs[0];
     }
-    let &[Some(one), Some(divisor)] = &inner(graph, inverse, "div")?.inputs[..] else { return None };
+    let &[Some(one), Some(divisor)] = &graph.inner(inverse, &["div"])?.inputs[..] else { return None };
     (number(graph, one) == Some(1.0)).then_some(divisor)
 }
 
-/// What a call takes the mean of, and the first dimension of the mean, which goes over all dimensions behind it and keeps them.
+/// The operand of a call that takes means over the innermost dimensions and keeps these, and the first of the dimensions.
 fn mean(graph: &Rewriter<'_>, call: &Call) -> Option<(ValueId, usize)> {
     let x = call.inputs[0]?;
     let rank = graph.builder.ty(x).extents()?.len() as i64;
@@ -176,14 +176,8 @@ fn centred(graph: &Rewriter<'_>, distances: ValueId, axis: usize) -> Option<Valu
     (mean(graph, found)? == (x, axis)).then_some(x)
 }
 
-/// The call of an operator that gives a value, if nothing else uses it.
-fn inner<'g>(graph: &'g Rewriter<'_>, value: ValueId, name: &str) -> Option<&'g Call> {
-    let call = graph.call(value).filter(|call| call.operator.name == name)?;
-    graph.used_once(value).then_some(call)
-}
-
 /// The only element of a constant that adds no dimensions.
 fn number(graph: &Rewriter<'_>, value: ValueId) -> Option<f64> {
-    let tensor = graph.constant(value).filter(|tensor| tensor.rank() <= 1 && tensor.len() == 1)?;
-    tensor.cast(ElementType::F64).ok()?.as_slice::<f64>()?.first().copied()
+    graph.constant(value).filter(|tensor| tensor.rank() <= 1)?;
+    graph.number(value)
 }

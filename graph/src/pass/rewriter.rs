@@ -5,7 +5,7 @@ use rustc_hash::FxHashMap;
 use crate::build::{BuildError, GraphBuilder};
 use crate::ir::{Attributes, Binding, Body, Call, Function, Loop, Operation, Scan, Type, ValueId};
 use crate::operator;
-use crate::tensor::HostTensor;
+use crate::tensor::{ElementType, HostTensor};
 
 /// The rule of a pass for one binding.
 pub trait Rule {
@@ -99,6 +99,21 @@ impl<'f> Rewriter<'f> {
     /// The call that gives a value of the new function as its first output, if a call does.
     pub fn call(&self, value: ValueId) -> Option<&Call> {
         self.calls.get(&value)
+    }
+
+    /// The only element of a value of the new function, if it is a constant of one number.
+    pub(crate) fn number(&self, value: ValueId) -> Option<f64> {
+        let tensor = self.constant(value).filter(|tensor| tensor.element() != ElementType::String)?;
+        match tensor.cast(ElementType::F64).ok()?.as_slice::<f64>()? {
+            &[number] => Some(number),
+            _ => None,
+        }
+    }
+
+    /// The call of one of some operators that gives a value of the new function, if nothing else uses that.
+    pub(crate) fn inner(&self, value: ValueId, names: &[&str]) -> Option<&Call> {
+        let call = self.call(value).filter(|call| names.contains(&call.operator.name))?;
+        self.used_once(value).then_some(call)
     }
 
     /// Whether a value of the new function is used once only.

@@ -31,10 +31,10 @@ fn quotient(graph: &Rewriter<'_>, call: &Call) -> Option<(ValueId, HostTensor)> 
     if call.operator.name != "div" || !is_wide {
         return None;
     }
-    let bound = number(graph, divisor)?;
+    let bound = graph.number(divisor)?;
     let is_gate = |value: ValueId| {
         let Some(gate) = graph.call(value).filter(|gate| gate.operator.name == "clip") else { return false };
-        let limit = |place: usize| number(graph, gate.inputs.get(place).copied().flatten()?);
+        let limit = |place: usize| graph.number(gate.inputs.get(place).copied().flatten()?);
         limit(1) == Some(0.0) && limit(2) == Some(bound)
     };
     let inner = graph.call(value)?;
@@ -47,13 +47,4 @@ fn quotient(graph: &Rewriter<'_>, call: &Call) -> Option<(ValueId, HostTensor)> 
     let divisor = graph.constant(divisor)?;
     let reciprocal = HostTensor::full(divisor.shape(), 1.0 / bound).ok()?.cast(divisor.element()).ok()?;
     Some((value, reciprocal))
-}
-
-/// The only element of a constant.
-fn number(graph: &Rewriter<'_>, value: ValueId) -> Option<f64> {
-    let numbers = graph.constant(value)?.cast(ElementType::F64).ok()?;
-    match numbers.as_slice::<f64>()? {
-        &[number] => Some(number),
-        _ => None,
-    }
 }

@@ -20,7 +20,7 @@ use crate::space::rules::block::{block_of, points};
 ///
 /// A block is inlined when it reads its inputs in the order of its iterators (so that accesses stay contiguous) and computes nothing
 /// expensive that its consumers would then repeat, such as a division for each product that an element is a factor of. On CPUs, all
-/// arithmetic of floats for factors is left to `random_compute_location`, which draws between inlining it and a tile of its results. A
+/// arithmetic of floats for factors is left to `random_compute_location`, which draws the loop in which it is computed. A
 /// tensor of one value is always inlined. For a block that depends on constant parameters alone, the rule also offers to keep it, so that
 /// it runs once, ahead of calls. A block annotated `inline_rule = "disable"` is left alone.
 #[schedule_rule(target = "any", after = "inline_constant_scalars", before = "add_rfactor")]
